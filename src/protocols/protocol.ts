@@ -8,7 +8,7 @@ import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message, Metadat
 import type { ApiError } from "./errors.ts";
 import type { Insertion } from "./insertion.ts";
 import type { HostedTool } from "./native-only.ts";
-import type { PassedStrings } from "./passed-strings.ts";
+import type { OmittableTexts } from "./omittable-texts.ts";
 import type { Source } from "./source.ts";
 
 /** An error as clients see it. An upstream's own may hold more than this. */
@@ -195,7 +195,7 @@ export interface Protocol<Options = unknown> {
    * Strings of a body, not checked yet, that are sent on without a look at more than their beginning, and that nothing of an answer is made of.
    * Absent: none.
    */
-  passedStrings?(body: JsonObject): PassedStrings;
+  omittableTexts?(body: JsonObject): OmittableTexts;
   /** Ids of earlier answers that a body, not checked yet, refers to instead of repeating them. Absent: none. */
   references?(body: JsonObject): readonly string[];
   /** Items that upstreams keep and a body, not checked yet, names by their ids in place of saying them. Absent: none. */

@@ -41,7 +41,7 @@ for (const size of sizes.length === 0 ? [16_000, 400_000] : sizes) {
     await timed("check of UTF-8", () => large.check());
     const skeleton = timed("skeleton", () => large.skeleton());
     const parsed = timed("parse of the skeleton", () => parseBounded(skeleton, scan.hasOddNumbers)).parsed;
-    const strings = timed("strings that are passed", () => chat.passedStrings!(parsed));
+    const strings = timed("strings that may be omitted", () => chat.omittableTexts!(parsed));
     const passed = strings.everywhere;
     await timed("strings that are read", () => large.restore([parsed], [...passed, ...strings.natively]));
     const source: Source = { body: skeleton, parsed, large, passed };

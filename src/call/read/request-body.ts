@@ -122,7 +122,7 @@ const noStrings = { everywhere: [], natively: [] };
 
 /** Puts back what is read in any case. @returns what is read nowhere */
 async function restoreRead(large: LargeStrings, protocol: Protocol, parsed: JsonObject): Promise<readonly string[]> {
-  const { everywhere, natively } = protocol.passedStrings?.(parsed) ?? noStrings;
+  const { everywhere, natively } = protocol.omittableTexts?.(parsed) ?? noStrings;
   await large.restore([parsed], [...everywhere, ...natively]);
   return everywhere;
 }

@@ -6,7 +6,7 @@
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/streams/sse.ts";
 import type { ApiError } from "../errors.ts";
-import { eachTurn, PassedStrings } from "../passed-strings.ts";
+import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { checkChatRequest } from "./request.ts";
@@ -19,7 +19,7 @@ type ChatOptions = {
   readonly includeUsage: boolean;
 };
 
-const passedPlaces = {
+const omittablePlaces = {
   text: ["text"],
   image_url: ["image_url", "url"],
   input_audio: ["input_audio", "data"],
@@ -41,19 +41,19 @@ export const chat: Protocol<ChatOptions> = {
   name: "chat",
   answerIdPrefix: "chatcmpl-",
   keepAlive: keepAliveComment,
-  passedStrings({ messages, tools }) {
-    const passed = new PassedStrings();
+  omittableTexts({ messages, tools }) {
+    const omittable = new OmittableTexts();
     eachTurn(messages, ({ role, content, tool_calls: calls }, isLast) => {
-      if (role === "user") passed.asked(content, passedPlaces);
-      else if (role === "system" || role === "developer") passed.said(content);
-      else if (role === "tool") passed.result(content);
+      if (role === "user") omittable.asked(content, omittablePlaces);
+      else if (role === "system" || role === "developer") omittable.said(content);
+      else if (role === "tool") omittable.result(content);
       else if (role === "assistant" && !isLast) {
-        passed.answered(content);
-        for (const call of listOf(calls)) passed.answered(functionOf(call)?.["arguments"]);
+        omittable.answered(content);
+        for (const call of listOf(calls)) omittable.answered(functionOf(call)?.["arguments"]);
       }
     });
-    for (const tool of listOf(tools)) passed.said(functionOf(tool)?.["description"]);
-    return passed;
+    for (const tool of listOf(tools)) omittable.said(functionOf(tool)?.["description"]);
+    return omittable;
   },
   parse({ parsed }) {
     let request: ChatRequest;

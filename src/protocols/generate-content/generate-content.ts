@@ -5,7 +5,7 @@
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { callerKey } from "../credentials.ts";
 import { NativeOnly } from "../native-only.ts";
-import { eachTurn, PassedStrings } from "../passed-strings.ts";
+import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
 import { addressOf } from "./address.ts";
 import type { Shown } from "./candidate.ts";
@@ -70,21 +70,21 @@ export const generateContent: Protocol<GenerateContentOptions> = {
   keepAlive: "\n\n",
   readsLines: true,
   credentials: ({ request, query }) => callerKey(request.headers) ?? (query.get("key") || undefined),
-  passedStrings(body) {
-    const passed = new PassedStrings();
+  omittableTexts(body) {
+    const omittable = new OmittableTexts();
     const { contents, tools } = body;
-    passed.said(partsIn(body["systemInstruction"] ?? body["system_instruction"]));
+    omittable.said(partsIn(body["systemInstruction"] ?? body["system_instruction"]));
     eachTurn(contents, ({ role, parts }, isLast) => {
       if (role === "model") {
-        if (!isLast) passed.answered(parts);
+        if (!isLast) omittable.answered(parts);
         return;
       }
-      passed.said(parts);
-      for (const part of listOf(parts)) passed.result(wrappedResult(part));
+      omittable.said(parts);
+      for (const part of listOf(parts)) omittable.result(wrappedResult(part));
     });
     for (const tool of listOf(tools))
-      for (const declared of listOf(declaredIn(tool))) passed.said(objectOf(declared)?.["description"]);
-    return passed;
+      for (const declared of listOf(declaredIn(tool))) omittable.said(objectOf(declared)?.["description"]);
+    return omittable;
   },
   parse: ({ parsed: body }, client) =>
     parsed(body, body, client, addressOf(client.path).method === "streamGenerateContent"),

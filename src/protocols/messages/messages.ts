@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { NativeOnly } from "../native-only.ts";
-import { eachTurn, PassedStrings } from "../passed-strings.ts";
+import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { longNamesOf } from "./names.ts";
@@ -25,25 +25,25 @@ function parsed(given: JsonObject, check: typeof checkMessages, kind: string): P
 }
 
 /** A source that is no base64 holds none, or text. */
-const passedPlaces = { text: ["text"], image: ["source", "data"], document: ["source", "data"] };
+const omittablePlaces = { text: ["text"], image: ["source", "data"], document: ["source", "data"] };
 
 export const messages: Protocol<AnswerOptions> = {
   name: "messages",
   answerIdPrefix: "msg_",
   keepAlive: ping,
   namesAnswer: true,
-  passedStrings({ messages: turns, system, tools }) {
-    const passed = new PassedStrings();
-    passed.said(system);
+  omittableTexts({ messages: turns, system, tools }) {
+    const omittable = new OmittableTexts();
+    omittable.said(system);
     eachTurn(turns, ({ role, content }, isLast) => {
       if (role === "user") {
-        passed.asked(content, passedPlaces);
+        omittable.asked(content, omittablePlaces);
         for (const block of listOf(content))
-          if (isObject(block) && block["type"] === "tool_result") passed.result(block["content"]);
-      } else if (role === "assistant" && !isLast) passed.answered(content);
+          if (isObject(block) && block["type"] === "tool_result") omittable.result(block["content"]);
+      } else if (role === "assistant" && !isLast) omittable.answered(content);
     });
-    for (const tool of listOf(tools)) passed.said(objectOf(tool)?.["description"]);
-    return passed;
+    for (const tool of listOf(tools)) omittable.said(objectOf(tool)?.["description"]);
+    return omittable;
   },
   parse: ({ parsed: body }) => parsed(body, checkMessages, "messages"),
   native: { patch: patchMessages, encoder: messagesNativeEncoder, shownWhole: withSignatures },

@@ -5,7 +5,7 @@
 import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/streams/sse.ts";
 import { chatError } from "../chat/errors.ts";
-import { eachTurn, PassedStrings } from "../passed-strings.ts";
+import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { Protocol } from "../protocol.ts";
 import { compactionOf } from "./compaction.ts";
 import { upstreamErrorBody } from "./errors.ts";
@@ -19,7 +19,7 @@ import { responseOf } from "./response.ts";
 import { storedResponses } from "./stored.ts";
 import { ResponsesEncoder } from "./stream.ts";
 
-const passedPlaces = {
+const omittablePlaces = {
   input_text: ["text"],
   input_image: ["image_url"],
   input_file: ["file_data"],
@@ -30,18 +30,18 @@ export const responses: Protocol<ResponsesOptions> = {
   name: "responses",
   answerIdPrefix,
   keepAlive: keepAliveComment,
-  passedStrings({ input }) {
-    const passed = new PassedStrings();
-    if (typeof input === "string") passed.said(input);
+  omittableTexts({ input }) {
+    const omittable = new OmittableTexts();
+    if (typeof input === "string") omittable.said(input);
     eachTurn(input, ({ type = "message", role, content, output, arguments: written }, isLast) => {
-      if (type === "function_call_output") passed.result(output);
-      else if (type === "function_call") passed.answered(written);
+      if (type === "function_call_output") omittable.result(output);
+      else if (type === "function_call") omittable.answered(written);
       else if (type !== "message") return;
-      else if (role === "user") passed.asked(content, passedPlaces);
-      else if (role === "system" || role === "developer") passed.said(content);
-      else if (role === "assistant" && !isLast) passed.answered(content);
+      else if (role === "user") omittable.asked(content, omittablePlaces);
+      else if (role === "system" || role === "developer") omittable.said(content);
+      else if (role === "assistant" && !isLast) omittable.answered(content);
     });
-    return passed;
+    return omittable;
   },
   references: referredAnswers,
   upstreamItems: namedItems,

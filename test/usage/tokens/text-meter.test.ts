@@ -32,7 +32,7 @@ test.each([
   const large = new LargeStrings([bytes], scan.largeStrings);
   const skeleton = large.skeleton();
   const leftOut = JSON.parse(Buffer.from(skeleton).toString());
-  const { everywhere, natively } = chat.passedStrings!(leftOut);
+  const { everywhere, natively } = chat.omittableTexts!(leftOut);
   await large.restore([leftOut], [...everywhere, ...natively]);
   expect(large.restoredBytes).toBe(0);
   const meter = requestMeter(leftOut as ChatRequest, { body: skeleton, parsed: leftOut, large });

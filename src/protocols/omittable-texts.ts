@@ -11,7 +11,7 @@ import { ownMember } from "../lib/json/own-member.ts";
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
 type Places = Readonly<Record<string, readonly string[]>>;
 
-export class PassedStrings {
+export class OmittableTexts {
   /** Whoever the upstream is. */
   readonly everywhere: string[] = [];
   /** Beyond those, where it speaks the client's format. */
