@@ -129,8 +129,9 @@ describe.each(surfaces)("%s", (surface, path, model) => {
   test("between the last fragment and the upstream's end", async () => {
     const { caller } = await calling(...request({ stream: true }));
     held.fragment("one");
+    await caller.sees('"content":"one"');
+    // An end is passed on with the upstream's, as another may follow: the caller never sees this one.
     held.event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
-    await caller.sees('"finish_reason":"stop"');
     caller.hangUp();
     await held.cancelled;
     await allEnded();
