@@ -14,6 +14,9 @@ if (!(scale > 0))
 /** How often a property is tried: `TROUPE_TEST_RUNS` times the usual, and at least once. */
 export const runs = (usual: number): number => Math.max(1, Math.round(usual * scale));
 
-/** What is tried of a list whose members prove nearly the same: in the long form all, in the suite the first of each `every`. */
-export const some = <T>(list: readonly T[], every: number): readonly T[] =>
-  isLongForm ? list : list.filter((_, at) => at % every === 0);
+/**
+ * What is tried of a list whose members prove nearly the same: in the long form all, in the suite one of each `every`.
+ * @param from which one; where a list is gone through again and again, another each time leaves none out
+ */
+export const some = <T>(list: readonly T[], every: number, from = 0): readonly T[] =>
+  isLongForm ? list : list.filter((_, at) => at % every === from % every);

@@ -89,6 +89,8 @@ export class PostgresServer implements AsyncDisposable {
       port: this.port,
       unix_socket_directories: "",
       fsync: "off",
+      // Compiling a question costs more than to answer it where tables are as small as those of tests.
+      jit: "off",
       max_connections: 200,
       // A standby comes back as soon as it can.
       wal_retrieve_retry_interval: "100ms",
