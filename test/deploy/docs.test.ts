@@ -8,6 +8,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { formatDiagnostic } from "../../src/lib/yaml/yaml.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { testExecutable } from "../helpers/executable.ts";
+import { isLongForm } from "../helpers/long-form.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 
 const pages = [
@@ -109,7 +110,8 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
 
   const withCommands = pages.filter((page) => blocks.some((block) => block.page === page && block.language === "sh"));
 
-  test.concurrent.each(withCommands)(
+  // In the suite those that install; the others go on from there.
+  test.concurrent.each(withCommands.filter((page) => isLongForm || ["install", "systemd"].includes(page)))(
     "%s",
     async (page) => {
       const own = blocks.filter((block) => block.page === page && block.language === "sh").map(({ text }) => text);
