@@ -64,7 +64,10 @@ export class ChromiumPage implements AsyncDisposable {
     const child = Bun.spawn(command, { stdout: "ignore", stderr: "ignore" });
     const portFile = folder.file("DevToolsActivePort");
     const readPort = () => (existsSync(portFile) ? readFileSync(portFile, "utf8").split("\n") : []);
-    while (readPort().length < 2) await Bun.sleep(50);
+    while (readPort().length < 2) {
+      if (child.exitCode !== null) throw new Error(`Chromium ended with ${child.exitCode} before it listened`);
+      await Bun.sleep(50);
+    }
     const [port] = readPort();
     const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as Record<string, string>[];
     const socket = new WebSocket(targets.find(({ type }) => type === "page")!["webSocketDebuggerUrl"]!);
