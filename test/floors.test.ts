@@ -107,6 +107,11 @@ describe("floors", () => {
    * Left out are rooms that have their own words by contract: the shapes of the API, which are named as what they show, formats (but for chat, the
    * inner form), what browsers run, commands, which are named as their acts, routes, and databases, which hold the same repositories.
    */
+  test("no file is longer than can be read at once", () => {
+    const linesOf = (path: string) => readFileSync(join(src, path), "utf8").split("\n").length - 1;
+    expect(files.filter((path) => linesOf(path) > 450)).toEqual([]);
+  });
+
   test("one exported name means one thing", () => {
     const known: Readonly<Record<string, string>> = {
       Source: "what a flow begins with (lib/streams), and the text that a request was parsed of (protocols)",

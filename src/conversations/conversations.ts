@@ -18,12 +18,13 @@ import type {
   Metadata,
 } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { damagedContent, pack, unpackText } from "../store/packing.ts";
-import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import { located, rowWords, StorageError } from "../store/storage-error.ts";
+import { pack } from "../store/packing.ts";
+import { needsStorage } from "../store/require-storage.ts";
+import { StorageError } from "../store/storage-error.ts";
 import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
 import { checkLimit, conversationPageOf, type ListOf, type Paging, pageAfter, unknownCursor } from "./pages.ts";
 import { shownOf } from "./shown-request.ts";
+import { parsedOf, turnContentOf, turnTextOf } from "./turn-content.ts";
 
 export type KeyHolder = { readonly keyId: string; readonly surface: SurfaceName };
 
@@ -113,13 +114,13 @@ export class Conversations {
     let characters = 0;
     let tokens = 0;
     for (const { id: turnId, input, completion } of await needsStorage(() => this.#rows.chain(id))) {
-      const [said, answered] = [textOf(turnId, input), textOf(turnId, completion)];
+      const [said, answered] = [turnTextOf(turnId, input), turnTextOf(turnId, completion)];
       characters += said.length + answered.length;
       if (characters > maxHistoryCharacters) {
         throw ApiError.invalidValue("previous_response_id", "The conversation has grown too long to be continued.");
       }
-      const turnAnswer = parsed<ChatCompletion>(turnId, answered);
-      messages.push(...parsed<Message[]>(turnId, said), answerOf(turnAnswer));
+      const turnAnswer = parsedOf<ChatCompletion>(turnId, answered);
+      messages.push(...parsedOf<Message[]>(turnId, said), answerOf(turnAnswer));
       tokens = turnAnswer.usage?.total_tokens ?? 0;
     }
     await this.#touch(id);
@@ -214,7 +215,7 @@ export class Conversations {
     if (known !== undefined || !isPlainText(id)) return known;
     const turn = await needsStorage(() => this.#turnOfItem(nameOf(keyHolder), id, answer, format));
     if (turn === undefined || turn.shown === null) return undefined;
-    this.#noteItems(keyHolder, itemsIn(contentOf<JsonObject>(turn.id, turn.shown)));
+    this.#noteItems(keyHolder, itemsIn(turnContentOf<JsonObject>(turn.id, turn.shown)));
     return this.#items.get(`${nameOf(keyHolder)} ${id}`);
   }
 
@@ -243,7 +244,7 @@ export class Conversations {
   /** @param format only answers of that format are found @throws ApiError not_found, storage_unavailable */
   async getShown(keyHolder: KeyHolder, id: string, format: string): Promise<ShownAnswer> {
     const turn = await this.#find(keyHolder, id, format);
-    return { id, state: turn.state, answer: contentOf<JsonObject>(id, turn.shown!) };
+    return { id, state: turn.state, answer: turnContentOf<JsonObject>(id, turn.shown!) };
   }
 
   /**
@@ -264,11 +265,13 @@ export class Conversations {
     const all = turns.flatMap((turn) => {
       const isLast = turn.id === id;
       if (turn.shown !== null) {
-        const { items } = contentOf<{ items: JsonObject[] }>(turn.id, turn.request);
-        return isLast ? items : [...items, ...(contentOf<{ output: JsonObject[] }>(turn.id, turn.shown).output ?? [])];
+        const { items } = turnContentOf<{ items: JsonObject[] }>(turn.id, turn.request);
+        return isLast
+          ? items
+          : [...items, ...(turnContentOf<{ output: JsonObject[] }>(turn.id, turn.shown).output ?? [])];
       }
-      const said = contentOf<Message[]>(turn.id, turn.input);
-      return itemsOf([...said, answerOf(contentOf<ChatCompletion>(turn.id, turn.completion))], turn.id);
+      const said = turnContentOf<Message[]>(turn.id, turn.input);
+      return itemsOf([...said, answerOf(turnContentOf<ChatCompletion>(turn.id, turn.completion))], turn.id);
     });
     return pageAfter(all as (JsonObject & { id: string })[], paging, limit);
   }
@@ -296,8 +299,8 @@ export class Conversations {
     await this.#find(keyHolder, id, "chat");
     const turns = await needsStorage(() => this.#rows.chain(id));
     const all = turns.flatMap(({ id: turnId, input, completion }, at) => {
-      const said = contentOf<Message[]>(turnId, input);
-      return at === turns.length - 1 ? said : [...said, answerOf(contentOf<ChatCompletion>(turnId, completion))];
+      const said = turnContentOf<Message[]>(turnId, input);
+      return at === turns.length - 1 ? said : [...said, answerOf(turnContentOf<ChatCompletion>(turnId, completion))];
     });
     const shownMessages = all.map((message, at) => shownMessage(message, `${id}-${at}`));
     return pageAfter(shownMessages, paging, limit);
@@ -307,7 +310,7 @@ export class Conversations {
   async turn(keyHolder: KeyHolder, id: string): Promise<readonly Message[] | undefined> {
     const turn = await needsStorage(() => this.#rows.find(nameOf(keyHolder), id, this.#clock.now()));
     if (turn === undefined || turn.state !== "finished") return undefined;
-    return [...contentOf<Message[]>(id, turn.input), answerOf(contentOf<ChatCompletion>(id, turn.completion))];
+    return [...turnContentOf<Message[]>(id, turn.input), answerOf(turnContentOf<ChatCompletion>(id, turn.completion))];
   }
 
   /** The same with the turns that it continues. */
@@ -315,8 +318,8 @@ export class Conversations {
     if ((await this.turn(keyHolder, id)) === undefined) return undefined;
     const turns = await needsStorage(() => this.#rows.chain(id));
     return turns.flatMap(({ id: turnId, input, completion }) => [
-      ...contentOf<Message[]>(turnId, input),
-      answerOf(contentOf<ChatCompletion>(turnId, completion)),
+      ...turnContentOf<Message[]>(turnId, input),
+      answerOf(turnContentOf<ChatCompletion>(turnId, completion)),
     ]);
   }
 
@@ -415,8 +418,8 @@ function answerOf({ choices }: ChatCompletion): AssistantMessage {
 
 function shown(turn: Turn): StoredCompletion {
   return {
-    ...contentOf<ChatCompletion>(turn.id, turn.completion),
-    ...contentOf<{ request_id: string }>(turn.id, turn.request),
+    ...turnContentOf<ChatCompletion>(turn.id, turn.completion),
+    ...turnContentOf<{ request_id: string }>(turn.id, turn.request),
     metadata: JSON.parse(turn.metadata) as Metadata,
   };
 }
@@ -439,24 +442,3 @@ const textIn = (parts: readonly { type: string; text?: string }[]) => parts.map(
 
 const notFound = (id: string, param = "", format = "chat") =>
   ApiError.notFound(`There is no stored ${format === "chat" ? "completion" : "response"} '${truncate(id)}'.`, param);
-
-/** @param id the turn's @throws ApiError storage_unavailable when it is damaged */
-function textOf(id: string, packed: Uint8Array): string {
-  try {
-    return unpackText(packed);
-  } catch (error) {
-    throw asUnavailable(located(error, rowWords("turns", [id])));
-  }
-}
-
-/** @param id the turn's @throws ApiError storage_unavailable when it is damaged */
-function parsed<T>(id: string, text: string): T {
-  try {
-    return JSON.parse(text) as T;
-  } catch (error) {
-    throw asUnavailable(located(damagedContent(error), rowWords("turns", [id])));
-  }
-}
-
-/** Reads what a turn holds from its columns. @throws ApiError storage_unavailable when it is damaged */
-const contentOf = <T>(id: string, packed: Uint8Array): T => parsed<T>(id, textOf(id, packed));

@@ -10,7 +10,7 @@ import { partsOfScope } from "../store/charges.ts";
 import { healthOf, kindOf, recentSpending, runsOutAt, scopeNameOf } from "../usage/budgets/forecast.ts";
 import { BudgetRules, type Rule } from "../usage/budgets/rules.ts";
 import { budgetId, budgetStates, leftOf } from "../usage/budgets/states.ts";
-import { dollarsFrom, microsFrom } from "../usage/spans.ts";
+import { dollarsFrom, microsFrom } from "../usage/money.ts";
 import { type Done, done, type Operator } from "./act.ts";
 import { faultOfBudgetModel } from "./checks/model-patterns.ts";
 

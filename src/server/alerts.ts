@@ -10,9 +10,10 @@ import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Store } from "../store/store.ts";
 import type { Budgets } from "../usage/budgets/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger/writer.ts";
+import { dollarsFrom } from "../usage/money.ts";
 import type { PriceWatch } from "../usage/prices/price-watch.ts";
 import type { RetiringModels } from "../usage/prices/retiring-models.ts";
-import { dollarsFrom, periodEndOf, spanOf } from "../usage/spans.ts";
+import { periodEndOf, spanOf } from "../usage/spans.ts";
 import { stopFields, type VariantStops } from "../usage/variants/stops.ts";
 
 type AlertParts = {

@@ -1,4 +1,4 @@
-/** The spans of time that budgets hold for, all in UTC, and sums of money. */
+/** The spans of time that budgets hold for, all in UTC. */
 import type { BudgetPeriod } from "../api/words.ts";
 import { dayMs } from "../lib/time/duration.ts";
 
@@ -28,12 +28,4 @@ export function periodEndOf(period: BudgetPeriod, at: number): number | undefine
   const time = new Date(at);
   const [year, month] = [time.getUTCFullYear(), time.getUTCMonth()];
   return period === "day" ? Date.UTC(year, month, time.getUTCDate() + 1) : Date.UTC(year, month + 1);
-}
-
-export const microsFrom = (dollars: number): number => Math.round(dollars * 1_000_000);
-export const dollarsFrom = (micros: number): number => micros / 1_000_000;
-
-/** Formats money as people read it: with two decimals, or six where two would hide something. */
-export function formatDollars(micros: number): string {
-  return `$${dollarsFrom(micros).toFixed(micros % 10_000 === 0 ? 2 : 6)}`;
 }

@@ -15,7 +15,7 @@ import { Budgets } from "../../src/usage/budgets/budgets.ts";
 import { CallRecovery } from "../../src/usage/ledger/call-recovery.ts";
 import { noLabels } from "../../src/usage/ledger/labels.ts";
 import { LedgerWriter } from "../../src/usage/ledger/writer.ts";
-import { dollarsFrom } from "../../src/usage/spans.ts";
+import { dollarsFrom } from "../../src/usage/money.ts";
 import { noTokens } from "../../src/usage/tokens/counts.ts";
 import { begunLine } from "../helpers/budgeted-call.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";

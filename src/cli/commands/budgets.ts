@@ -6,7 +6,7 @@ import type { Operator } from "../../operate/act.ts";
 import * as acts from "../../operate/budgets.ts";
 import { budgetScope, partsOfScope } from "../../store/charges.ts";
 import { kindOf, scopeNameOf } from "../../usage/budgets/forecast.ts";
-import { formatDollars, microsFrom } from "../../usage/spans.ts";
+import { formatDollars, microsFrom } from "../../usage/money.ts";
 import type { Context, ExitCode } from "../context.ts";
 import { printJson } from "../print/print-json.ts";
 import { formatTable } from "../print/table.ts";

@@ -6,7 +6,8 @@ import { systemClock } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { recordReconciled } from "../../operate/reconciliations.ts";
 import type { LedgerSum } from "../../store/usage.ts";
-import { allSums, moneyWords, timeOf } from "../../usage/ledger/report.ts";
+import { allSums, timeOf } from "../../usage/ledger/report.ts";
+import { moneyWords } from "../../usage/money.ts";
 import {
   type ComparedSide,
   type Reason,

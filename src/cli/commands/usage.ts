@@ -11,7 +11,6 @@ import { firstTokensOf } from "../../usage/first-token.ts";
 import {
   allLines,
   allSums,
-  dollarsOf,
   type KeyNames,
   lineJson,
   linesCsv,
@@ -21,6 +20,7 @@ import {
   usageCsv,
   usageLines,
 } from "../../usage/ledger/report.ts";
+import { dollarsOf } from "../../usage/money.ts";
 import { type Context, type ExitCode, UsageError } from "../context.ts";
 import { formatTable } from "../print/table.ts";
 import { keysIn } from "./operator.ts";

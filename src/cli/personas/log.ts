@@ -5,7 +5,7 @@ import { countsOf, listVersions } from "../../operate/personas/versions.ts";
 import { nameOf } from "../../personas/versions/references.ts";
 import type { LedgerRepository } from "../../store/usage.ts";
 import { quantileOf } from "../../usage/ledger/quantile.ts";
-import { dollarsOf } from "../../usage/ledger/report.ts";
+import { dollarsOf } from "../../usage/money.ts";
 import { withStore } from "../commands/storage.ts";
 import { CommandError, type Context, type ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";

@@ -1,7 +1,8 @@
 /** `troupe personas variants`, `stop`, `promote` and `resume`: how a persona's variants do, and which of them answer. */
 import { systemClock } from "../../lib/time/clock.ts";
 import { promoteVariant, resumeVariant, stopVariant } from "../../operate/variants.ts";
-import { dollarsOf, parseFilter } from "../../usage/ledger/report.ts";
+import { parseFilter } from "../../usage/ledger/report.ts";
+import { dollarsOf } from "../../usage/money.ts";
 import { type VariantReport, variantReports, type WindowCount } from "../../usage/variants/report.ts";
 import { withOperator } from "../commands/operator.ts";
 import { withStore } from "../commands/storage.ts";

@@ -10,7 +10,7 @@ import type { Upstream } from "../../upstream/client.ts";
 import { membersOf } from "../../upstream/pool/pools.ts";
 import { type TestCallResult, testCall } from "../../upstream/test-call.ts";
 import type { AttemptTarget } from "../../usage/attempt.ts";
-import { dollarsOf } from "../../usage/ledger/report.ts";
+import { dollarsOf } from "../../usage/money.ts";
 import { estimateUse } from "../../usage/prices/cost-estimate.ts";
 import { billedTarget } from "../../usage/prices/outlook.ts";
 import type { Prices } from "../../usage/prices/prices.ts";

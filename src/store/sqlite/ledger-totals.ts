@@ -32,6 +32,8 @@ const timeText = (name: LedgerGroup, iso: string): string | undefined => {
   return time && iso.slice(0, timeLengths[time]) + (time === "hour" ? ":00Z" : "");
 };
 
+const isTime = (name: LedgerGroup): boolean => timeText(name, "") !== undefined;
+
 export class LedgerTotals {
   /** What `add()` takes of each row of sums, behind its hour and its kind. */
   readonly columns: readonly string[];
@@ -61,7 +63,7 @@ export class LedgerTotals {
 
   /** @param rows `[hour, kind, ...sums]`, those of an hour beside each other */
   add(rows: readonly (readonly number[])[]): void {
-    const isTimed = this.#by.some((name) => timeText(name, "") !== undefined);
+    const isTimed = this.#by.some(isTime);
     let times: readonly (string | undefined)[] = [];
     let [hour, time] = [Number.NaN, ""];
     for (const row of rows) {
@@ -112,7 +114,7 @@ export class LedgerTotals {
     const tag = isTagged ? this.#filter.where?.["tag"] : undefined;
     const { table, of } = kindsOf(rollup);
     const bound = new Bound(this.#dialect);
-    const groups = this.#by.map((name) => (timeText(name, "") === undefined ? groupColumn(name, this.#dialect) : "''"));
+    const groups = this.#by.map((name) => (isTime(name) ? "''" : groupColumn(name, this.#dialect)));
     const sql = `select ${["k.kind", "k.ended", "k.counted", ...groups].join(", ")}
       from ${table} k ${isTagged ? this.#dialect.withTags : ""}
       where ${of} and k.kind in (select value from json_each(${bound.put(JSON.stringify(kinds))}))

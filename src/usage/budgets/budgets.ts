@@ -21,8 +21,9 @@ import type {
   TokenWindow,
 } from "../../store/usage.ts";
 import type { Attempt, AttemptBounds, ReservedAttempt } from "../attempt.ts";
+import { dollarsFrom, formatDollars } from "../money.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "../prices/cost-estimate.ts";
-import { dollarsFrom, formatDollars, periodEndOf, spanOf } from "../spans.ts";
+import { periodEndOf, spanOf } from "../spans.ts";
 import { kindOf, scopeNameOf } from "./forecast.ts";
 import { BudgetQueue } from "./queue.ts";
 import { BudgetRules, type Payer, type Rule } from "./rules.ts";

@@ -4,7 +4,7 @@ import { globMatches, globReaches } from "../../lib/text/glob.ts";
 import { budgetScope, partsOfScope } from "../../store/charges.ts";
 import type { BudgetRow } from "../../store/usage.ts";
 import type { Attempt } from "../attempt.ts";
-import { microsFrom } from "../spans.ts";
+import { microsFrom } from "../money.ts";
 
 type Settings = Pick<Config["budgets"], "all" | "tiers" | "tags" | "keys" | "models">;
 /** The budgets of all models, or of some. */

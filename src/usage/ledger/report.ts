@@ -32,6 +32,7 @@ import {
 } from "../../store/usage.ts";
 import { checkSeveral, ownRanges, type UsageQuestion } from "../budgets/own-filters.ts";
 import { firstTokensOf } from "../first-token.ts";
+import { dollarsOf } from "../money.ts";
 
 export type UsageQuery = {
   readonly filter: LedgerFilter;
@@ -443,13 +444,4 @@ const csvRow = (cells: readonly (string | number)[]) => `${cells.map((cell) => q
 function quoted(cell: string): string {
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** For people: `-$0.000123`. */
-export const moneyWords = (microDollars: number): string =>
-  `${microDollars < 0 ? "-" : ""}$${dollarsOf(Math.abs(microDollars))}`;
-
-/** All six digits, without a float in between. */
-export function dollarsOf(microDollars: number): string {
-  return `${Math.floor(microDollars / 1_000_000)}.${String(microDollars % 1_000_000).padStart(6, "0")}`;
 }

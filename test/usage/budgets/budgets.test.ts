@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Config } from "../../../src/config/config.ts";
 import { BudgetRules } from "../../../src/usage/budgets/rules.ts";
-import { formatDollars, microsFrom, periodEndOf, spanOf } from "../../../src/usage/spans.ts";
+import { formatDollars, microsFrom } from "../../../src/usage/money.ts";
+import { periodEndOf, spanOf } from "../../../src/usage/spans.ts";
 import { Random } from "../../helpers/random.ts";
 
 describe("spans", () => {
