@@ -24,10 +24,10 @@ function useWaiting(): Readonly<Record<string, string | undefined>> {
   });
   const providers = useResource((signal) => get<ProviderList>("v1/providers", {}, { signal }), [], { everyMs });
   const variants = (stopped.data?.data ?? []).reduce((sum, one) => sum + one.stopped_variants.length, 0);
-  const resting = (providers.data?.data ?? []).filter(({ state }) => state !== "ok").length;
+  const inCooldown = (providers.data?.data ?? []).filter(({ state }) => state !== "ok").length;
   return {
     personas: variants === 0 ? undefined : `${variants}${stopped.data?.has_more ? "+" : ""} stopped`,
-    providers: resting === 0 ? undefined : `${resting} in cooldown`,
+    providers: inCooldown === 0 ? undefined : `${inCooldown} in cooldown`,
   };
 }
 

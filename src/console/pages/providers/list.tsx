@@ -46,11 +46,11 @@ function columnsOf(): readonly Column<Row>[] {
       ...{ id: "state", title: "State" },
       cell: ({ known }) => {
         if (known === undefined) return <span class="muted">not set up, or compiled in</span>;
-        const resting = known.keys.filter(({ rests, breaker }) => rests.length > 0 || breaker.state === "open").length;
+        const waiting = known.keys.filter(({ rests, breaker }) => rests.length > 0 || breaker.state === "open").length;
         return (
           <>
             <State tone={stateTones[known.state]}>{known.state}</State>
-            {resting > 0 && ` ${resting} of ${known.keys.length} in cooldown`}
+            {waiting > 0 && ` ${waiting} of ${known.keys.length} in cooldown`}
           </>
         );
       },
