@@ -1,8 +1,8 @@
 /** Calls that are answered in the background: stored and started here, read and followed later. */
 import { type JsonObject, parseJson } from "../lib/json/json.ts";
+import { restoreLarge } from "../protocols/body/source.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { StoredForm } from "../protocols/protocol.ts";
-import { restoreLarge } from "../protocols/source.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { BackgroundCall } from "./background-answers.ts";
 import { idempotentAnswer, identifiedIn, serviceRequestId, whileRetained } from "./once.ts";

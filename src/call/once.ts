@@ -2,11 +2,11 @@
 import { fingerprint, fingerprintInSlices } from "../idempotency/fingerprint.ts";
 import { withEndCallback } from "../lib/streams/flow.ts";
 import { splitReference } from "../personas/versions/references.ts";
-import { hugeBody } from "../protocols/body.ts";
+import { hugeBody } from "../protocols/body/body.ts";
+import { parsedBytes, type Source } from "../protocols/body/source.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import type { ParsedCall } from "../protocols/protocol.ts";
-import { parsedBytes, type Source } from "../protocols/source.ts";
 import type { Answer, EventSource, Producer } from "../upstream/answer.ts";
 import { refusedBy } from "../usage/ledger/error-note.ts";
 import type { RequestContext } from "./context.ts";

@@ -1,8 +1,8 @@
 /** The state of one completion call, from the parsed request on. */
 import type { Caller } from "../auth/keys.ts";
 import type { Effects } from "../idempotency/effects.ts";
+import type { Source } from "../protocols/body/source.ts";
 import type { ParsedCall } from "../protocols/protocol.ts";
-import type { Source } from "../protocols/source.ts";
 import type { RequestContext } from "./context.ts";
 import type { Writer } from "./relay/writer.ts";
 import type { Services } from "./services.ts";

@@ -8,7 +8,7 @@ import { derive, isObject, type JsonObject, objectOf } from "../lib/json/json.ts
 import { ownMember } from "../lib/json/own-member.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { AnswerMessage, AssistantMessage, ChatRequest, Message } from "../protocols/chat/schema.ts";
-import { answerOf } from "../protocols/returned-state.ts";
+import { answerOf } from "../protocols/state/returned-state.ts";
 
 /** Long enough for a tool to run and its result to come back. */
 const retentionMs = 60 * 60 * 1000;

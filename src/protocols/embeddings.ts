@@ -6,7 +6,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { isObject, type JsonObject, numberOf, objectOf } from "../lib/json/json.ts";
 import { Nullable, Open, titled, Words } from "../lib/json/schemas.ts";
-import { checked } from "./checked.ts";
+import { checked } from "./body/checked.ts";
 import { ApiError, InvalidAnswer } from "./errors.ts";
 
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

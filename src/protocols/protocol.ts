@@ -4,12 +4,12 @@
  */
 import type { JsonObject } from "../lib/json/json.ts";
 import type { SseEvent } from "../lib/streams/sse.ts";
+import type { Insertion } from "./body/insertion.ts";
+import type { OmittableTexts } from "./body/omittable-texts.ts";
+import type { Source } from "./body/source.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Envelope, Message, Metadata } from "./chat/schema.ts";
 import type { ApiError } from "./errors.ts";
-import type { Insertion } from "./insertion.ts";
 import type { HostedTool } from "./native-only.ts";
-import type { OmittableTexts } from "./omittable-texts.ts";
-import type { Source } from "./source.ts";
 
 /** An error as clients see it. An upstream's own may hold more than this. */
 export type ErrorFields = Readonly<Record<string, unknown>>;

@@ -7,9 +7,9 @@ import type { RowsPlace } from "../facts/explain.ts";
 import type { ModelRule } from "../facts/rules.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import type { Framing, SseEvent } from "../lib/streams/sse.ts";
+import type { Source } from "../protocols/body/source.ts";
 import type { Extras } from "../protocols/chat/extras.ts";
 import type { ChatRequest, ChunkBody, CompletionBody, Message, Usage } from "../protocols/chat/schema.ts";
-import type { Source } from "../protocols/source.ts";
 
 /** The way to reach one upstream: what the operator configured, or what the environment gave. Its keys are known to the sender alone. */
 export type Account = {

@@ -7,19 +7,19 @@ import type { Framing } from "../lib/streams/sse.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
 import { turnEnd } from "../lib/time/turn-end.ts";
-import { hugeBody } from "../protocols/body.ts";
-import { StreamFold } from "../protocols/chat/fold.ts";
-import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
-import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
-import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
-import type { NativeEncoder } from "../protocols/protocol.ts";
+import { hugeBody } from "../protocols/body/body.ts";
 import {
   type Source as BodySource,
   bodyBytes,
   fillLarge,
   restoreLarge,
   restoreTranslated,
-} from "../protocols/source.ts";
+} from "../protocols/body/source.ts";
+import { StreamFold } from "../protocols/chat/fold.ts";
+import { downgradeCompletion } from "../protocols/chat/legacy-functions.ts";
+import type { ChunkBody, CompletionBody, Delta } from "../protocols/chat/schema.ts";
+import { ApiError, InvalidAnswer, readingError, UpstreamFault } from "../protocols/errors.ts";
+import type { NativeEncoder } from "../protocols/protocol.ts";
 import type {
   AnsweredCall,
   Call,

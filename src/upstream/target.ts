@@ -2,12 +2,12 @@
 
 import { isPlainText } from "../lib/text/plain-text.ts";
 import { truncate } from "../lib/text/truncate.ts";
+import type { Source } from "../protocols/body/source.ts";
 import { splitExtras } from "../protocols/chat/extras.ts";
 import { upgradeLegacy } from "../protocols/chat/legacy-functions.ts";
 import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { leadsElsewhere, parseModelId } from "../protocols/model-id.ts";
-import type { Source } from "../protocols/source.ts";
 import type { Call } from "../providers/provider.ts";
 import type { Accounts, BoundAccount } from "./accounts.ts";
 

@@ -5,10 +5,10 @@
 
 import { LargeStrings, minLargeString } from "../../src/lib/json/large-strings.ts";
 import { JsonScan, noLimits } from "../../src/lib/json/scan.ts";
-import { parseBounded } from "../../src/protocols/body.ts";
+import { parseBounded } from "../../src/protocols/body/body.ts";
+import { fillLarge, respell, restoreTranslated, type Source } from "../../src/protocols/body/source.ts";
 import { chat } from "../../src/protocols/chat/chat.ts";
 import { checkChatRequest } from "../../src/protocols/chat/request.ts";
-import { fillLarge, respell, restoreTranslated, type Source } from "../../src/protocols/source.ts";
 import { anthropic } from "../../src/providers/anthropic/anthropic.ts";
 import { encodeBody } from "../../src/providers/anthropic/request.ts";
 import type { Call } from "../../src/providers/provider.ts";

@@ -62,8 +62,8 @@ export const pieces: Record<string, readonly Switch[]> = {
     ["call/admit/admit.ts", "services.clients.labelsOf(", "OFF ? context.labels : services.clients.labelsOf("],
   ],
   "bounds and doubled names of the body": [
-    ...skip("protocols/body.ts", "checkBounds(scan, bytes, limits);\n  const text"),
-    ...skip("protocols/body.ts", "refuseDoubledNames(bytes, scan.outerKeys, parsed);"),
+    ...skip("protocols/body/body.ts", "checkBounds(scan, bytes, limits);\n  const text"),
+    ...skip("protocols/body/body.ts", "refuseDoubledNames(bytes, scan.outerKeys, parsed);"),
   ],
   "estimate's sample of the prompt": [
     [

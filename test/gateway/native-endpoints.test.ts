@@ -8,7 +8,7 @@ import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
 import type { Response as ResponseObject } from "openai/resources/responses/responses";
-import { seal } from "../../src/protocols/seal.ts";
+import { seal } from "../../src/protocols/state/seal.ts";
 import { providers } from "../../src/providers/registry.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { GoogleGenAI } from "@google/genai";
 import type { SurfaceName } from "../../src/config/config.ts";
 import type { JsonObject } from "../../src/lib/json/json.ts";
-import { seal } from "../../src/protocols/seal.ts";
+import { seal } from "../../src/protocols/state/seal.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import type { SurfaceName } from "../../src/config/config.ts";
-import { seal } from "../../src/protocols/seal.ts";
+import { seal } from "../../src/protocols/state/seal.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

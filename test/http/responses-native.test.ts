@@ -1,6 +1,6 @@
 /** Responses to upstreams of that format: what goes there is what the client sent, and what comes back what they said. */
 import { describe, expect, test } from "bun:test";
-import { seal } from "../../src/protocols/seal.ts";
+import { seal } from "../../src/protocols/state/seal.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";

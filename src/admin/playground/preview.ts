@@ -7,10 +7,10 @@ import type { Plan, Surface } from "../../call/surface.ts";
 import { fetchedOnce } from "../../http/render.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import type { Source } from "../../protocols/body/source.ts";
 import { chat } from "../../protocols/chat/chat.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
-import type { Source } from "../../protocols/source.ts";
 import { type RenderedRequest, renderRequest } from "../../upstream/render.ts";
 import type { Target } from "../../upstream/target.ts";
 

@@ -17,7 +17,7 @@ import {
 } from "../../http/openapi/describe.ts";
 import { Open } from "../../lib/json/schemas.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { asCame, type Source } from "../../protocols/source.ts";
+import { asCame, type Source } from "../../protocols/body/source.ts";
 import { type AdminPlugin, actingCaller } from "../act.ts";
 import { adminOperation, page, text } from "../pages.ts";
 import { choicesFor, priced } from "./choices.ts";

@@ -2,9 +2,9 @@
 import type { Caller } from "../../auth/keys.ts";
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { formatPath } from "../../lib/json/schema-errors.ts";
+import { refuseDoubledWithin } from "../../protocols/body/doubled-names.ts";
+import { bodyBytes, type Source } from "../../protocols/body/source.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
-import { refuseDoubledWithin } from "../../protocols/doubled-names.ts";
-import { bodyBytes, type Source } from "../../protocols/source.ts";
 import type { Call, Operation } from "../../providers/provider.ts";
 import type { AttemptBounds, BilledTool, TextMeter } from "../../usage/attempt.ts";
 import { inputTokensOf } from "../../usage/prices/cost-estimate.ts";

@@ -2,9 +2,9 @@
 
 import { type Caller, mayUseModel, mayUseProvider } from "../../auth/keys.ts";
 import type { AliasGroup } from "../../config/aliases.ts";
+import type { Source } from "../../protocols/body/source.ts";
 import type { ChatRequest } from "../../protocols/chat/schema.ts";
 import { ApiError, UpstreamFault } from "../../protocols/errors.ts";
-import type { Source } from "../../protocols/source.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { type Naming, resolveTarget } from "../../upstream/target.ts";
 import { mayUseNamed, standsFor } from "../admit/named.ts";

@@ -13,9 +13,9 @@ import { questionIn } from "../../personas/knowledge/texts.ts";
 import type { Persona } from "../../personas/persona.ts";
 import { previewTexts } from "../../personas/review/previews.ts";
 import { sourcesMember } from "../../protocols/added-metadata.ts";
+import { restoreLarge, type Source } from "../../protocols/body/source.ts";
 import type { ChatRequest, Metadata } from "../../protocols/chat/schema.ts";
 import { parseModelId } from "../../protocols/model-id.ts";
-import { restoreLarge, type Source } from "../../protocols/source.ts";
 import {
   type Collection,
   collectionOf,

@@ -12,10 +12,10 @@
 import { isTextType } from "../../lib/files/media-types.ts";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import type { PathPart } from "../../lib/json/schema-errors.ts";
+import { type Source, textBytes, wholeText } from "../../protocols/body/source.ts";
 import { googleUri } from "../../protocols/generate-content/media.ts";
 import { holdsThoughts } from "../../protocols/responses/reasoning.ts";
 import { isReference } from "../../protocols/responses/references.ts";
-import { type Source, textBytes, wholeText } from "../../protocols/source.ts";
 
 /** `mayAnswer`: in place of the one that is asked; others work for a tool or a check, or are told of in the conversation. */
 type NamedModel = { readonly name: string; readonly path: readonly PathPart[]; readonly mayAnswer: boolean };

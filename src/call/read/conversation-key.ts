@@ -1,6 +1,7 @@
 /** The conversation that a call is part of, so that all of its calls go to one key and endpoint, where the prompt's cache is. */
+
+import { type Source, wholeText } from "../../protocols/body/source.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
-import { type Source, wholeText } from "../../protocols/source.ts";
 import type { Conversation } from "../plan/conversation.ts";
 import type { CallScope } from "../scope.ts";
 import type { Plan } from "../surface.ts";

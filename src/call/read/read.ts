@@ -2,9 +2,9 @@
 import type { KeyHolder } from "../../conversations/conversations.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { restoreLarge, type Source } from "../../protocols/body/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { EarlierAnswers, Protocol } from "../../protocols/protocol.ts";
-import { restoreLarge, type Source } from "../../protocols/source.ts";
 import { labelsOf } from "../../usage/ledger/labels.ts";
 import { isIdentified } from "../once.ts";
 import { keyHolderOf } from "../plan/conversation.ts";

@@ -18,11 +18,11 @@ import {
   parseBounded,
   parseInTurns,
   scanned,
-} from "../../protocols/body.ts";
-import { refuseDoubledNames } from "../../protocols/doubled-names.ts";
+} from "../../protocols/body/body.ts";
+import { refuseDoubledNames } from "../../protocols/body/doubled-names.ts";
+import { restoreLarge, type Source } from "../../protocols/body/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import type { Protocol } from "../../protocols/protocol.ts";
-import { restoreLarge, type Source } from "../../protocols/source.ts";
 
 type Limits = Config["limits"];
 

@@ -2,10 +2,10 @@
 import type { JsonObject } from "../../lib/json/json.ts";
 import { withoutFields } from "../../lib/json/without-fields.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { patchBody } from "../../protocols/body/patched-body.ts";
+import { asCame, respell, type Source } from "../../protocols/body/source.ts";
 import { withoutMaker } from "../../protocols/hidden-maker.ts";
-import { patchBody } from "../../protocols/patched-body.ts";
 import type { NativeChange, NativeForm, ParsedCall, Protocol } from "../../protocols/protocol.ts";
-import { asCame, respell, type Source } from "../../protocols/source.ts";
 import type { Call, NativeBody, NativeRoute, PassedHeaders } from "../../providers/provider.ts";
 import type { NativeCall } from "../../upstream/call.ts";
 import type { Target } from "../../upstream/target.ts";

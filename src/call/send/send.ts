@@ -1,8 +1,8 @@
 /** Calls the targets of a planned call in turn, with what is recorded of each attempt. */
 import type { Caller } from "../../auth/keys.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { restoreLarge } from "../../protocols/body/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { restoreLarge } from "../../protocols/source.ts";
 import { arrivedOf } from "../../providers/builtin/probe.ts";
 import type { Call } from "../../providers/provider.ts";
 import { type Answer, type EventSource, isUpstreamError, type UpstreamError } from "../../upstream/answer.ts";

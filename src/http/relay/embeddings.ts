@@ -5,6 +5,7 @@ import { heldBounds, inputMeter } from "../../call/plan/bounds.ts";
 import { bodyTextOf, jsonAnswer } from "../../call/relay/relay.ts";
 import type { Services } from "../../call/services.ts";
 import { objectOf, parseJson } from "../../lib/json/json.ts";
+import { restoreLarge, type Source } from "../../protocols/body/source.ts";
 import {
   checkEmbeddings,
   type EmbeddingsRequest,
@@ -17,7 +18,6 @@ import {
   withUsage,
 } from "../../protocols/embeddings.ts";
 import { InvalidAnswer, readingError } from "../../protocols/errors.ts";
-import { restoreLarge, type Source } from "../../protocols/source.ts";
 import type { EmbeddingsFormat } from "../../providers/provider.ts";
 import type { WholeAnswer } from "../../upstream/answer.ts";
 import { estimateTexts } from "../../usage/tokens/estimate.ts";

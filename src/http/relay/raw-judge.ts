@@ -5,9 +5,9 @@ import { operationBounds } from "../../call/plan/bounds.ts";
 import { plainModel } from "../../call/read/body-names.ts";
 import { contentLength } from "../../call/read/request-body.ts";
 import { decodedText } from "../../lib/text/percent.ts";
+import type { Source } from "../../protocols/body/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { leadsElsewhere } from "../../protocols/model-id.ts";
-import type { Source } from "../../protocols/source.ts";
 import type { AttemptBounds } from "../../usage/attempt.ts";
 
 /** @returns the path once it is decoded; undefined where it may lead elsewhere than below its beginning, however often it is decoded */

@@ -7,11 +7,11 @@ import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
 import type { SseEvent } from "../../lib/streams/sse.ts";
 import { words } from "../../lib/text/words.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
-import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body.ts";
+import { checkBounds, hugeBody, parseBody, parseInTurns } from "../../protocols/body/body.ts";
+import { patchBody } from "../../protocols/body/patched-body.ts";
+import type { Source } from "../../protocols/body/source.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { patchBody } from "../../protocols/patched-body.ts";
 import { holdsThoughts } from "../../protocols/responses/reasoning.ts";
-import type { Source } from "../../protocols/source.ts";
 
 /** What a connection remembers of an answer that is stored nowhere: it lives and ends with the connection. */
 export type Remembered = {

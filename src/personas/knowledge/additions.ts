@@ -1,7 +1,7 @@
 /** What knowledge and a lorebook add to one call, and where it stands in its messages. Pure. */
 import type { FoundSection } from "../../lib/text/sections.ts";
+import type { Insertion } from "../../protocols/body/insertion.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
-import type { Insertion } from "../../protocols/insertion.ts";
 import type { Persona } from "../persona.ts";
 import { type ActiveEntry, activeEntries } from "./lorebook.ts";
 import { chooseSections, sectionTokens, writeSections } from "./sections.ts";

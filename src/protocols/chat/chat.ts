@@ -5,8 +5,8 @@
 
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/streams/sse.ts";
+import { eachTurn, OmittableTexts } from "../body/omittable-texts.ts";
 import type { ApiError } from "../errors.ts";
-import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { Protocol } from "../protocol.ts";
 import { chatError } from "./errors.ts";
 import { checkChatRequest } from "./request.ts";

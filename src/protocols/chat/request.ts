@@ -1,7 +1,7 @@
 /** A parsed body, checked: a `ChatRequest`, or the one `ApiError` that names what is wrong and where. */
 import { derive, isObject, type JsonObject, withEach } from "../../lib/json/json.ts";
 import type { PathPart } from "../../lib/json/schema-errors.ts";
-import { checkedAt } from "../checked.ts";
+import { checkedAt } from "../body/checked.ts";
 import { ApiError } from "../errors.ts";
 import { withoutEmptyMembers } from "./empty-members.ts";
 import { type AssistantMessage, type ChatRequest, ChatRequestBody, type Message } from "./schema.ts";

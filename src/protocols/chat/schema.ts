@@ -6,7 +6,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
 import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/json/schemas.ts";
-import { Judged } from "../judged.ts";
+import { Judged } from "../body/judged.ts";
 
 export const TextPart = Tagged("text", { text: Type.String() });
 export const ImagePart = Tagged("image_url", {

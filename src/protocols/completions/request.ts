@@ -1,8 +1,8 @@
 /** A legacy completion as a call in the inner form: its prompt becomes the user's message. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { checked } from "../body/checked.ts";
 import { withoutNulls } from "../chat/request.ts";
 import type { ChatRequest } from "../chat/schema.ts";
-import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { CompletionsBody } from "./schema.ts";
 

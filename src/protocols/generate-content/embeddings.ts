@@ -3,7 +3,7 @@
  * Source: https://ai.google.dev/api/embeddings
  */
 import { isObject, type JsonObject, listOf, numberOf, objectOf } from "../../lib/json/json.ts";
-import { checked } from "../checked.ts";
+import { checked } from "../body/checked.ts";
 import { ApiError, InvalidAnswer } from "../errors.ts";
 import { modelIn } from "./address.ts";
 import { canonical } from "./leniency.ts";

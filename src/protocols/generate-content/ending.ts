@@ -1,8 +1,8 @@
 /** The end of an answer and its counts: in this format's words from those of the inner form, and back. */
 import { countOf, type JsonObject, listOf, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/json/own-member.ts";
-import { billedPlaces } from "../billed-places.ts";
-import { billedBy, toldIn } from "../billed-reading.ts";
+import { billedPlaces } from "../billed/places.ts";
+import { billedBy, toldIn } from "../billed/reading.ts";
 import {
   type ChunkBody,
   type FinishReason,

@@ -3,9 +3,9 @@
  * Source: https://ai.google.dev/api/generate-content
  */
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { eachTurn, OmittableTexts } from "../body/omittable-texts.ts";
 import { callerKey } from "../credentials.ts";
 import { NativeOnly } from "../native-only.ts";
-import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { ClientRequest, ParsedCall, Protocol } from "../protocol.ts";
 import { addressOf } from "./address.ts";
 import type { Shown } from "./candidate.ts";

@@ -13,12 +13,12 @@ import {
   parseJson,
 } from "../../lib/json/json.ts";
 import { snakeCase } from "../../lib/text/snake-case.ts";
+import { putInsertions } from "../body/insertion.ts";
+import { saidBefore } from "../body/said-before.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
-import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
-import { saidBefore } from "../said-before.ts";
-import { isSeal } from "../seal.ts";
+import { isSeal } from "../state/seal.ts";
 import { fieldsBody } from "./errors.ts";
 import { contentOf, countedPrompt, listed } from "./request.ts";
 import { inOneSpelling } from "./spelling.ts";

@@ -1,10 +1,10 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { ownMember } from "../../lib/json/own-member.ts";
+import { checkedAt } from "../body/checked.ts";
+import { withoutUnset } from "../body/judged.ts";
 import type { ChatRequest } from "../chat/schema.ts";
-import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
-import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
 import { variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";

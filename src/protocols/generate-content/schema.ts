@@ -4,7 +4,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, Open, titled, Words } from "../../lib/json/schemas.ts";
-import { Judged } from "../judged.ts";
+import { Judged } from "../body/judged.ts";
 
 const object = Open({});
 const anyWord = Type.String({ maxLength: 256 });

@@ -6,9 +6,9 @@
 import { parseDataUrl } from "../../lib/http/data-url.ts";
 import { objectOf, textOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
-import type { MessageState } from "../returned-state.ts";
-import { ReturnedState } from "../returned-state.ts";
-import { isSeal, type SealFamily, sealAsBytes, sealFamilies } from "../seal.ts";
+import type { MessageState } from "../state/returned-state.ts";
+import { ReturnedState } from "../state/returned-state.ts";
+import { isSeal, type SealFamily, sealAsBytes, sealFamilies } from "../state/seal.ts";
 
 /** The makers whose state stands in `extra_content`, Google apart. */
 const others: readonly SealFamily[] = ["openai", "xai"];

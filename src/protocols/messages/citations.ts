@@ -3,7 +3,7 @@
  * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool#citations
  */
 import { derive, isObject, type JsonObject, keepSame, listOf, objectOf, textOf } from "../../lib/json/json.ts";
-import { emptySeal, isSeal } from "../seal.ts";
+import { emptySeal, isSeal } from "../state/seal.ts";
 
 /**
  * The page's own words and Anthropic's index of them are not known: other makers name the address alone.

@@ -4,7 +4,7 @@ import { truncate } from "../../lib/text/truncate.ts";
 import type { AssistantMessage, Message, ToolCall, UserPart } from "../chat/schema.ts";
 import { fittingName } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";
-import { nameAnswer } from "../returned-state.ts";
+import { nameAnswer } from "../state/returned-state.ts";
 import { summaryText } from "../summary-text.ts";
 import { orderOf } from "./facts.ts";
 import { documentParts, imagePart, marker, searchResultPart, textPart } from "./parts.ts";

@@ -2,8 +2,8 @@
 import { countOf, type JsonObject, numberOf, objectOf, textOf } from "../../lib/json/json.ts";
 import { inverted, ownMember } from "../../lib/json/own-member.ts";
 import { raised } from "../../lib/json/raised.ts";
-import { billedPlaces, type Place } from "../billed-places.ts";
-import { billedBy, toldIn } from "../billed-reading.ts";
+import { billedPlaces, type Place } from "../billed/places.ts";
+import { billedBy, toldIn } from "../billed/reading.ts";
 import type { BilledPart, ChunkBody, FinishReason, Usage } from "../chat/schema.ts";
 
 type StopFields = {

@@ -3,8 +3,8 @@
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 import { isObject, type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
+import { eachTurn, OmittableTexts } from "../body/omittable-texts.ts";
 import { NativeOnly } from "../native-only.ts";
-import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { ParsedCall, Protocol } from "../protocol.ts";
 import { apiErrorBody, errorBody, typeOfStatus } from "./errors.ts";
 import { longNamesOf } from "./names.ts";

@@ -15,12 +15,12 @@ import {
   withEach,
 } from "../../lib/json/json.ts";
 import type { SseEvent } from "../../lib/streams/sse.ts";
+import { putInsertions } from "../body/insertion.ts";
+import { saidBefore } from "../body/said-before.ts";
 import type { FunctionTool } from "../chat/schema.ts";
 import { eventType } from "../event-type.ts";
-import { putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder } from "../protocol.ts";
-import { saidBefore } from "../said-before.ts";
-import { emptySeal, isSeal } from "../seal.ts";
+import { emptySeal, isSeal } from "../state/seal.ts";
 import { yieldingMark } from "./cache-marks.ts";
 import { withoutForeignCitations } from "./citations.ts";
 import { errorEvent } from "./stream.ts";

@@ -1,9 +1,9 @@
 /** A parsed body, checked and translated: the inner form, or the one `ApiError` that names what is wrong and where. */
 import type { JsonObject } from "../../lib/json/json.ts";
+import { checkedAt } from "../body/checked.ts";
+import { withoutUnset } from "../body/judged.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
-import { checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
-import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
 import { answerFormat, variablesIn } from "../translated-fields.ts";
 import { conversationOf } from "./conversation.ts";

@@ -5,7 +5,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, Open, Tagged, titled, WordBut } from "../../lib/json/schemas.ts";
-import { Judged } from "../judged.ts";
+import { Judged } from "../body/judged.ts";
 
 const object = Open({});
 const words = Type.String({ minLength: 1 });

@@ -5,8 +5,8 @@
 import { type JsonObject, listOf, objectOf } from "../../lib/json/json.ts";
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { AssistantMessage, ThinkingBlock, ToolCall } from "../chat/schema.ts";
-import { ReturnedState } from "../returned-state.ts";
-import { isSeal, type SealFamily, seal } from "../seal.ts";
+import { ReturnedState } from "../state/returned-state.ts";
+import { isSeal, type SealFamily, seal } from "../state/seal.ts";
 import { effortOf } from "../translated-fields.ts";
 import type { MessagesBody } from "./schema.ts";
 

@@ -6,7 +6,7 @@
 import { isObject, type JsonObject, objectOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
-import { checked } from "../checked.ts";
+import { checked } from "../body/checked.ts";
 import type { NativeOnly } from "../native-only.ts";
 import { itemSchemas, type RequestFields } from "./schema.ts";
 

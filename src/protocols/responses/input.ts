@@ -5,8 +5,8 @@
 import { type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { checked } from "../body/checked.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage, UserMessage } from "../chat/schema.ts";
-import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import type { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";

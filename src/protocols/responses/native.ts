@@ -4,15 +4,15 @@
  */
 import { derive, isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { formatSseEvent } from "../../lib/streams/sse.ts";
+import { type Insertion, putInsertions } from "../body/insertion.ts";
 import type { Envelope, Message } from "../chat/schema.ts";
 import { doneData } from "../chat/stream.ts";
 import { textOfContent } from "../chat/texts.ts";
 import { calledIn } from "../chat/tools.ts";
 import { InvalidAnswer } from "../errors.ts";
 import { eventType } from "../event-type.ts";
-import { type Insertion, putInsertions } from "../insertion.ts";
 import type { NativeChange, NativeEncoder, NativeForm } from "../protocol.ts";
-import { isSeal } from "../seal.ts";
+import { isSeal } from "../state/seal.ts";
 import { endError, errorMembers, inBothForms, responseError } from "./errors.ts";
 import { itemsOf } from "./message-items.ts";
 import { responseObject } from "./object.ts";

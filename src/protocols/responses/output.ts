@@ -8,7 +8,7 @@ import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "
 import { wholeDetails } from "../chat/reasoning-details.ts";
 import type { Annotation, Delta, FinishReason, Logprobs, TokenLogprob, ToolCallDelta } from "../chat/schema.ts";
 import { refuseOtherKinds } from "../function-calls.ts";
-import type { MessageState } from "../returned-state.ts";
+import type { MessageState } from "../state/returned-state.ts";
 import { isCut } from "./ending.ts";
 import { itemId, type OutputType } from "./ids.ts";
 import { sealedCall, sealedImage, sealedState } from "./state.ts";

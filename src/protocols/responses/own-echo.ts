@@ -3,9 +3,9 @@
  * and no word of the persona's. Answers repeat the request in the whole response object, which plain answers are and some events hold.
  */
 import { isObject, type JsonObject, keepSame, objectOf, parseJson, withEach } from "../../lib/json/json.ts";
+import { type Pieces, patchBody } from "../body/patched-body.ts";
 import type { Message, Metadata } from "../chat/schema.ts";
 import { textOfContent } from "../chat/texts.ts";
-import { type Pieces, patchBody } from "../patched-body.ts";
 import { echoOf, type ResponsesOptions } from "./options.ts";
 
 /** Texts that are shorter stand in other places by chance. */

@@ -1,10 +1,10 @@
 /** A parsed body of this format as a call of the inner form, or the one `ApiError` that names what is wrong and where. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import type { PathPart } from "../../lib/json/schema-errors.ts";
+import { checked, checkedAt } from "../body/checked.ts";
+import { withoutUnset } from "../body/judged.ts";
 import type { ChatRequest, ResponseFormat } from "../chat/schema.ts";
-import { checked, checkedAt } from "../checked.ts";
 import { ApiError } from "../errors.ts";
-import { withoutUnset } from "../judged.ts";
 import { NativeOnly } from "../native-only.ts";
 import type { EarlierAnswers } from "../protocol.ts";
 import { refuseKind } from "./check.ts";

@@ -4,8 +4,8 @@
  */
 import { objectOf } from "../../lib/json/json.ts";
 import { keepAliveComment } from "../../lib/streams/sse.ts";
+import { eachTurn, OmittableTexts } from "../body/omittable-texts.ts";
 import { chatError } from "../chat/errors.ts";
-import { eachTurn, OmittableTexts } from "../omittable-texts.ts";
 import type { Protocol } from "../protocol.ts";
 import { compactionOf } from "./compaction.ts";
 import { upstreamErrorBody } from "./errors.ts";

@@ -5,8 +5,8 @@
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Nullable, Open, Tagged, titled, WordBut, Words } from "../../lib/json/schemas.ts";
+import { Judged } from "../body/judged.ts";
 import { AudioPart, ChatRequestBody, FunctionDefinition } from "../chat/schema.ts";
-import { Judged } from "../judged.ts";
 
 const named = Type.String({ minLength: 1 });
 /** An object of a type that only upstreams of this format know. */

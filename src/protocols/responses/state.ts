@@ -6,9 +6,9 @@
 
 import { type JsonObject, listOf, objectOf, textOf } from "../../lib/json/json.ts";
 import type { AssistantMessage } from "../chat/schema.ts";
-import type { MessageState } from "../returned-state.ts";
-import { ReturnedState } from "../returned-state.ts";
-import { isSeal, seal } from "../seal.ts";
+import type { MessageState } from "../state/returned-state.ts";
+import { ReturnedState } from "../state/returned-state.ts";
+import { isSeal, seal } from "../state/seal.ts";
 import { type Reasoning, reasoningOf, textsOf, thoughtsOf } from "./reasoning.ts";
 
 /** A call's own state, as the inner form has it. */

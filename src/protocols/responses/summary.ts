@@ -1,7 +1,7 @@
 /** Compaction items of ours: a conversation's summary in an envelope, which any model is given as a message of the user. */
 import { isObject, type JsonObject, objectOf, textOf } from "../../lib/json/json.ts";
 import { textOfContent } from "../chat/texts.ts";
-import { isSeal, seal, unseal } from "../seal.ts";
+import { isSeal, seal, unseal } from "../state/seal.ts";
 import { summaryText } from "../summary-text.ts";
 
 export const summaryItem = (id: string, summary: string): JsonObject => ({

@@ -6,9 +6,9 @@
 import { isObject, type JsonObject, listOf, objectOf, parseJson, textOf } from "../../lib/json/json.ts";
 import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
 import { truncate } from "../../lib/text/truncate.ts";
+import { checked } from "../body/checked.ts";
 import type { Tool, ToolChoice } from "../chat/schema.ts";
 import { customAsFunction, toolName } from "../chat/tools.ts";
-import { checked } from "../checked.ts";
 import { ApiError } from "../errors.ts";
 import { fittingName, maxName, shortened } from "../long-names.ts";
 import type { NativeOnly } from "../native-only.ts";

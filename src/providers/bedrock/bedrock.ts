@@ -11,7 +11,7 @@ import { listedModels } from "../../facts/facts.ts";
 import { BedrockRules } from "../../facts/vocabulary/bedrock.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
 import { Closed, Words } from "../../lib/json/schemas.ts";
-import { tierHeaders } from "../../protocols/billed-places.ts";
+import { tierHeaders } from "../../protocols/billed/places.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { fitted } from "../anthropic/fit.ts";
 import { messagesRoute, native as ownMessages } from "../anthropic/native.ts";

@@ -8,7 +8,7 @@ import { Type } from "@sinclair/typebox";
 import { listedModels } from "../../facts/facts.ts";
 import { GoogleRules } from "../../facts/vocabulary/gemini.ts";
 import { Closed } from "../../lib/json/schemas.ts";
-import { tierHeaders } from "../../protocols/billed-places.ts";
+import { tierHeaders } from "../../protocols/billed/places.ts";
 import { modelIn } from "../../protocols/generate-content/address.ts";
 import { tierOf } from "../../protocols/generate-content/ending.ts";
 import { googleModelList } from "../model-lists.ts";

@@ -15,8 +15,8 @@ import {
   textOf,
 } from "../../lib/json/json.ts";
 import { words } from "../../lib/text/words.ts";
-import { billedPlaces } from "../../protocols/billed-places.ts";
-import { billedBy, toldIn } from "../../protocols/billed-reading.ts";
+import { billedPlaces } from "../../protocols/billed/places.ts";
+import { billedBy, toldIn } from "../../protocols/billed/reading.ts";
 import { DetailNumbers } from "../../protocols/chat/reasoning-details.ts";
 import {
   type AnswerMessage,

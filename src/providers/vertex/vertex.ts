@@ -7,7 +7,7 @@ import { Type } from "@sinclair/typebox";
 import type { RowsPlace } from "../../facts/explain.ts";
 import { listedModels } from "../../facts/facts.ts";
 import { KeyedRecord, keyOfLength } from "../../lib/json/keyed-record.ts";
-import { tierHeaders } from "../../protocols/billed-places.ts";
+import { tierHeaders } from "../../protocols/billed/places.ts";
 import { tierOf } from "../../protocols/generate-content/ending.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { GoogleExtras } from "../google/request.ts";

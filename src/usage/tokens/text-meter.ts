@@ -1,7 +1,7 @@
 /** Measures text that is not kept: counts its characters, and keeps a few of its fragments. */
 import { words } from "../../lib/text/words.ts";
+import { charactersLeftOut, parsedCharacters, type Source, wholeText } from "../../protocols/body/source.ts";
 import type { ChatRequest, CompletionBody, Delta } from "../../protocols/chat/schema.ts";
-import { charactersLeftOut, parsedCharacters, type Source, wholeText } from "../../protocols/source.ts";
 import type { TextMeter } from "../attempt.ts";
 
 /** The most characters kept of one fragment, so that a stream's meter holds some kilobytes at most. */

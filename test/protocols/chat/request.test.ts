@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { largeBody, parseBody } from "../../../src/protocols/body.ts";
+import { largeBody, parseBody } from "../../../src/protocols/body/body.ts";
 import { checkChatRequest } from "../../../src/protocols/chat/request.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import { runs } from "../../helpers/long-form.ts";

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../src/lib/json/json.ts";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import { generateContent } from "../../../src/protocols/generate-content/generate-content.ts";
 import { toJsonSchema } from "../../../src/protocols/generate-content/json-schema.ts";
-import { seal } from "../../../src/protocols/seal.ts";
+import { seal } from "../../../src/protocols/state/seal.ts";
 
 const client = (path = "/v1beta/models/a/b:generateContent") => ({
   request: { headers: new Headers() },

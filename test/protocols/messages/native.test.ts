@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { patchMessages } from "../../../src/protocols/messages/native.ts";
-import { seal } from "../../../src/protocols/seal.ts";
+import { seal } from "../../../src/protocols/state/seal.ts";
 
 const change = { model: "claude-x", before: [], fields: {} };
 const marker = { type: "ephemeral" };

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { ApiError } from "../../../src/protocols/errors.ts";
 import { parseResponsesRequest } from "../../../src/protocols/responses/request.ts";
 import { responses } from "../../../src/protocols/responses/responses.ts";
-import { seal } from "../../../src/protocols/seal.ts";
+import { seal } from "../../../src/protocols/state/seal.ts";
 
 const parse = (body: object) => parseResponsesRequest({ model: "a/b", input: "hi", ...body });
 const messagesOf = (...input: object[]) => parse({ input }).request.messages as object[];

@@ -1,5 +1,5 @@
 /** Texts that a persona puts first in messages of the user, said in clients' own formats. */
-import { derive, isObject, type JsonObject } from "../lib/json/json.ts";
+import { derive, isObject, type JsonObject } from "../../lib/json/json.ts";
 
 export type Insertion = {
   /** The place of the message among those of the inner form. */

@@ -1,8 +1,8 @@
 /** Checks values from outside against a schema; what is wrong is named by its place. */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../lib/json/schema-errors.ts";
-import { ApiError } from "./errors.ts";
+import { formatPath, type PathPart, type SchemaError, schemaErrors } from "../../lib/json/schema-errors.ts";
+import { ApiError } from "../errors.ts";
 import { loosened } from "./judged.ts";
 
 /** Made for the first value of their kind: that takes milliseconds, which a start should not wait for. */

@@ -1,6 +1,6 @@
 /** A persona's text and examples, for formats that take them into the caller's own body. */
-import { listOf, objectOf } from "../lib/json/json.ts";
-import type { Message } from "./chat/schema.ts";
+import { listOf, objectOf } from "../../lib/json/json.ts";
+import type { Message } from "../chat/schema.ts";
 
 type Said = {
   readonly system: readonly string[];

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { billedPlaces, type Place, tierHeaders } from "../../src/protocols/billed-places.ts";
-import { toldIn } from "../../src/protocols/billed-reading.ts";
+import { billedPlaces, type Place, tierHeaders } from "../../../src/protocols/billed/places.ts";
+import { toldIn } from "../../../src/protocols/billed/reading.ts";
 
 const docs = readFileSync(join(import.meta.dir, "../../docs/costs.md"), "utf8");
 

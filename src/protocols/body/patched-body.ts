@@ -2,9 +2,16 @@
  * A body that differs from its source in some places. What did not change is copied as it was written, and with it all that a
  * parser does not keep: numbers beyond 2^53, the spelling of 1.0, names that stand twice. The rest is written anew.
  */
-import { isExactNumber, keepsSpelling } from "../lib/json/exact.ts";
-import { isObject, type JsonObject, originOf } from "../lib/json/json.ts";
-import { type ByteRange, elementsAt, isSeparator, type MemberRange, membersAt, valueAt } from "../lib/json/ranges.ts";
+import { isExactNumber, keepsSpelling } from "../../lib/json/exact.ts";
+import { isObject, type JsonObject, originOf } from "../../lib/json/json.ts";
+import {
+  type ByteRange,
+  elementsAt,
+  isSeparator,
+  type MemberRange,
+  membersAt,
+  valueAt,
+} from "../../lib/json/ranges.ts";
 import type { Source } from "./source.ts";
 
 export type Pieces = string | readonly (string | Uint8Array<ArrayBuffer>)[];

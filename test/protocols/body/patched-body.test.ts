@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { keepsSpelling } from "../../src/lib/json/exact.ts";
-import { derive, type JsonObject } from "../../src/lib/json/json.ts";
-import { patchBody } from "../../src/protocols/patched-body.ts";
-import { runs } from "../helpers/long-form.ts";
-import { type Lossless, parseLossless } from "../helpers/lossless-json.ts";
-import { textOfBody } from "../helpers/upstream-body.ts";
+import { keepsSpelling } from "../../../src/lib/json/exact.ts";
+import { derive, type JsonObject } from "../../../src/lib/json/json.ts";
+import { patchBody } from "../../../src/protocols/body/patched-body.ts";
+import { runs } from "../../helpers/long-form.ts";
+import { type Lossless, parseLossless } from "../../helpers/lossless-json.ts";
+import { textOfBody } from "../../helpers/upstream-body.ts";
 
 type Dice = () => number;
 const pick = <T>(dice: Dice, some: readonly T[]): T => some[dice() % some.length]!;

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { JsonObject } from "../../src/lib/json/json.ts";
-import { JsonScan, noLimits } from "../../src/lib/json/scan.ts";
-import { scanned } from "../../src/protocols/body.ts";
-import { respell } from "../../src/protocols/source.ts";
-import { runs } from "../helpers/long-form.ts";
-import { textOfBody } from "../helpers/upstream-body.ts";
+import type { JsonObject } from "../../../src/lib/json/json.ts";
+import { JsonScan, noLimits } from "../../../src/lib/json/scan.ts";
+import { scanned } from "../../../src/protocols/body/body.ts";
+import { respell } from "../../../src/protocols/body/source.ts";
+import { runs } from "../../helpers/long-form.ts";
+import { textOfBody } from "../../helpers/upstream-body.ts";
 
 /** Texts and keys that are easily taken for something else. */
 const nasty = fc.oneof(

@@ -2,7 +2,7 @@
  * Every place, beside the counts of its prompt and its text, where an answer tells something that is billed: a table for each family, which
  * whatever reads its answers goes by (`billed-reading.ts`). What an upstream says a call cost stands in `usage/counts.ts`.
  */
-import { type JsonObject, objectOf } from "../lib/json/json.ts";
+import { type JsonObject, objectOf } from "../../lib/json/json.ts";
 
 /** What a place counts or names. */
 export type Told =

@@ -1,14 +1,14 @@
 /** A request's body, of whatever format: decoded, bounded and parsed, or the one `ApiError` that names what is wrong and where. */
 import { isAscii } from "node:buffer";
 import { type ParseErrorCode, printParseErrorCode, visit } from "jsonc-parser";
-import { keepNumbers } from "../lib/json/exact.ts";
-import { keepNumbersInTurns } from "../lib/json/exact-in-turns.ts";
-import { isObject } from "../lib/json/json.ts";
-import { type JsonLimits, JsonScan } from "../lib/json/scan.ts";
-import { parseInSlices } from "../lib/json/sliced-parse.ts";
-import { nextSlice } from "../lib/time/cooperative-scheduling.ts";
+import { keepNumbers } from "../../lib/json/exact.ts";
+import { keepNumbersInTurns } from "../../lib/json/exact-in-turns.ts";
+import { isObject } from "../../lib/json/json.ts";
+import { type JsonLimits, JsonScan } from "../../lib/json/scan.ts";
+import { parseInSlices } from "../../lib/json/sliced-parse.ts";
+import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
+import { ApiError } from "../errors.ts";
 import { refuseDoubledNames } from "./doubled-names.ts";
-import { ApiError } from "./errors.ts";
 import type { Source } from "./source.ts";
 
 /** Bytes from which on a body stays what it came as: there is no text of it to be kept and made into bytes again. */

@@ -3,7 +3,7 @@
  * is translated they hold.
  */
 import type { TSchema } from "@sinclair/typebox";
-import type { JsonObject } from "../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 
 const elsewhere = Symbol("elsewhere");
 

@@ -2,8 +2,8 @@
  * A request's body as it was sent. Who sends it on with no more than another model's name need not write it anew: it is
  * copied, and with it all that a parser does not keep (numbers beyond 2^53, the spelling of 1.0, the order).
  */
-import type { JsonObject } from "../lib/json/json.ts";
-import { charactersPerByte, type LargeStrings } from "../lib/json/large-strings.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { charactersPerByte, type LargeStrings } from "../../lib/json/large-strings.ts";
 
 /** A body, a large one as the bytes that came, and the object that it was parsed to. */
 export type Source = {

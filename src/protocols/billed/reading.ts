@@ -1,7 +1,7 @@
 /** Reads an answer by a table of the places where it tells what is billed (`billed-places.ts`). */
-import { countOf, isObject, type JsonObject, textOf } from "../lib/json/json.ts";
-import type { Place } from "./billed-places.ts";
-import { billedAs } from "./chat/schema.ts";
+import { countOf, isObject, type JsonObject, textOf } from "../../lib/json/json.ts";
+import { billedAs } from "../chat/schema.ts";
+import type { Place } from "./places.ts";
 
 /** What an answer tells. A count of nothing is none. */
 type Found = {

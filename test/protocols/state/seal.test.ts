@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isSeal, seal, sealAsBytes, sealFamilies, unseal } from "../../src/protocols/seal.ts";
+import { isSeal, seal, sealAsBytes, sealFamilies, unseal } from "../../../src/protocols/state/seal.ts";
 
 const families = fc.constantFrom(...sealFamilies);
 const contents = fc.jsonValue({ maxDepth: 4 });

@@ -3,11 +3,11 @@
  * judged here would not be what the upstream does.
  * Source: https://www.rfc-editor.org/rfc/rfc8259#section-4
  */
-import { type JsonObject, objectOf } from "../lib/json/json.ts";
-import { elementsAt, membersAt } from "../lib/json/ranges.ts";
-import { formatPath, type PathPart } from "../lib/json/schema-errors.ts";
-import { ApiError } from "./errors.ts";
-import { camelCase } from "./generate-content/spelling.ts";
+import { type JsonObject, objectOf } from "../../lib/json/json.ts";
+import { elementsAt, membersAt } from "../../lib/json/ranges.ts";
+import { formatPath, type PathPart } from "../../lib/json/schema-errors.ts";
+import { ApiError } from "../errors.ts";
+import { camelCase } from "../generate-content/spelling.ts";
 import type { Source } from "./source.ts";
 
 /**

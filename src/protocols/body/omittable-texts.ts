@@ -3,10 +3,10 @@
  * them. Answers and calls of tools stay so only where the upstream speaks the client's own format. The body is not checked yet.
  */
 
-import { isTextType, isUntyped, typeOfBase64 } from "../lib/files/media-types.ts";
-import { isObject, type JsonObject, listOf, textOf } from "../lib/json/json.ts";
-import { withoutPlaceholder } from "../lib/json/large-strings.ts";
-import { ownMember } from "../lib/json/own-member.ts";
+import { isTextType, isUntyped, typeOfBase64 } from "../../lib/files/media-types.ts";
+import { isObject, type JsonObject, listOf, textOf } from "../../lib/json/json.ts";
+import { withoutPlaceholder } from "../../lib/json/large-strings.ts";
+import { ownMember } from "../../lib/json/own-member.ts";
 
 /** The members that lead to a part's string, by its type: `text` to a text, others to bytes. */
 type Places = Readonly<Record<string, readonly string[]>>;

@@ -3,8 +3,8 @@
  * format has for its own maker's. An envelope differs from a native seal by its prefix, and names the family that made its
  * content, which alone can read it: `trp1.<family>.<JSON in base64url>`. It is neither secret nor signed: makers check theirs.
  */
-import { parseJson } from "../lib/json/json.ts";
-import { JsonScan } from "../lib/json/scan.ts";
+import { parseJson } from "../../lib/json/json.ts";
+import { JsonScan } from "../../lib/json/scan.ts";
 
 export const sealFamilies = ["anthropic", "google", "openai", "xai", "openrouter", "troupe"] as const;
 export type SealFamily = (typeof sealFamilies)[number];

@@ -1,6 +1,6 @@
 /** Opens the state that continues the model's thoughts, which clients of other formats give back in envelopes (`seal.ts`). */
-import { isObject, type JsonObject, listOf, numberOf, objectOf, originOf, textOf } from "../lib/json/json.ts";
-import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "./chat/schema.ts";
+import { isObject, type JsonObject, listOf, numberOf, objectOf, originOf, textOf } from "../../lib/json/json.ts";
+import type { AnswerMessage, AssistantMessage, ThinkingBlock } from "../chat/schema.ts";
 import { type SealFamily, unseal } from "./seal.ts";
 
 /** The state that stands on a message as a whole. */
