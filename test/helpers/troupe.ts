@@ -11,6 +11,7 @@ import type { Logger } from "../../src/lib/process/log.ts";
 import { type Clock, systemClock } from "../../src/lib/time/clock.ts";
 import type { TelemetrySettings } from "../../src/observability/otlp/settings.ts";
 import { RunningServer } from "../../src/server/server.ts";
+import type { TextCounter } from "../../src/usage/tokens/tokenizer.ts";
 import { asFarAsItCame } from "./broken-stream.ts";
 import { silentLogger } from "./silent-logger.ts";
 
@@ -29,11 +30,16 @@ export type TroupeOptions = {
   readonly factsKeys?: readonly string[];
   /** Variables, for credentials of providers without a key. */
   readonly env?: Readonly<Record<string, string>>;
+  /** It counts tokens as it does in service: a thread that loads for half a second. Absent: it reckons by the length of texts. */
+  readonly countsTokens?: true;
   /** What its key may use; absent: both surfaces. */
   readonly surfaces?: KeySpec["surfaces"];
   /** Where the data lives; absent: a folder that goes with the server. */
   readonly data?: string;
 };
+
+/** A tokenizer that has no time. */
+const reckoning: TextCounter = { count: async () => undefined };
 
 export class Troupe implements AsyncDisposable {
   readonly server: RunningServer;
@@ -59,6 +65,7 @@ export class Troupe implements AsyncDisposable {
       clock: options.clock ?? systemClock,
       log: options.log ?? silentLogger,
       allowPrivateMedia: true,
+      ...(!options.countsTokens && { tokenizer: reckoning }),
       ...(options.factsKeys && { factsKeys: options.factsKeys }),
       ...(options.telemetry && { telemetry: options.telemetry }),
       ...(options.env && { env: options.env }),

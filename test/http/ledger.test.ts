@@ -36,6 +36,7 @@ const { troupe, upstream } = await served(
       openrouter: { baseUrl: url },
       nowhere: { dialect: "openai", baseUrl: "http://127.0.0.1:1" },
     },
+    countsTokens: true,
   }),
 );
 troupe.setTargets("troupe/tutor", ["openai/gpt-4o", "second/gpt-4o"]);

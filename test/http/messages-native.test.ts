@@ -21,6 +21,7 @@ const troupe = untilEnd(
       google: { baseUrl: upstream.url, apiKey: "AIza-test" },
       lenient: { baseUrl: upstream.url, dialect: "openai", unsupportedTools: "drop" },
     },
+    countsTokens: true,
   }),
 );
 troupe.setTargets(persona, [`anthropic/${model}`]);

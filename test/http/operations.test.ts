@@ -37,6 +37,7 @@ beforeAll(async () => {
       google: { baseUrl: `${google.url}/v1beta` },
       anthropic: { baseUrl: openai.url },
     },
+    countsTokens: true,
   });
   client = troupe.client("gateway");
 });

@@ -11,7 +11,7 @@ let answer: () => Response | Promise<Response>;
 
 const { troupe, upstream } = await served(
   () => answer(),
-  (url) => ({ providers: { groq: { baseUrl: url } } }),
+  (url) => ({ providers: { groq: { baseUrl: url } }, countsTokens: true }),
 );
 for (const id of [persona, "troupe/translator"]) troupe.setTargets(id, ["groq/x"]);
 beforeEach(() => {

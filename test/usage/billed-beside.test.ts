@@ -25,8 +25,6 @@ const troupe = untilEnd(
     },
   }),
 );
-// Estimates do not wait for it as long as it takes to start.
-await troupe.server.services.tokenizer.count(["words"], 60_000);
 
 const events = (list: readonly object[], headers: Record<string, string> = {}) =>
   new Response(

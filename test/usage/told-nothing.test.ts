@@ -24,10 +24,8 @@ const troupe = untilEnd(
     },
   }),
 );
-// Estimates do not wait for it as long as it takes to start.
-await troupe.server.services.tokenizer.count(["words"], 60_000);
 
-/** Six words and a stop: 7 tokens by the tokenizer. */
+/** Six words and a stop: 7 tokens by the tokenizer, and about as many by its length. */
 const words = "The quick brown fox jumps over.";
 const asked = "Say something that has six words.";
 

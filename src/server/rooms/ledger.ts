@@ -36,7 +36,7 @@ export function openLedger(
       onStopped: () => void variantStops.load().catch(() => {}),
     }),
   );
-  const tokenizer = own(new Tokenizer(clock, log));
+  const tokenizer = options.tokenizer ?? own(new Tokenizer(clock, log));
   const usage = own(
     new UsageRecorder({
       clock,

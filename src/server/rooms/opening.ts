@@ -8,6 +8,7 @@ import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import type { Metrics } from "../../observability/metrics.ts";
 import type { Persona } from "../../personas/persona.ts";
+import type { TextCounter } from "../../usage/tokens/tokenizer.ts";
 import type { WorkerChannel } from "../worker.ts";
 
 export type ServiceOptions = {
@@ -30,6 +31,8 @@ export type ServiceOptions = {
   readonly changePersona?: (persona: Persona) => Persona;
   /** Lets images be fetched from private addresses: for tests. */
   readonly allowPrivateMedia?: boolean;
+  /** Counts the tokens of calls whose upstream does not. Default: the tokenizer, in a thread of its own. */
+  readonly tokenizer?: TextCounter;
 };
 
 /** Before there are metrics. */
