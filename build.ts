@@ -21,6 +21,8 @@ export type BuildOptions = {
   /** RFC 3339. */
   readonly builtAt: string;
   readonly commit: string;
+  /** Keys by which newer facts are proved, apart by spaces. Default: those that the environment names. */
+  readonly factsKeys?: string;
   /** Code that was parsed beforehand, which halves the start time. Default: yes. */
   readonly bytecode?: boolean;
 };
@@ -71,7 +73,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
     ...bake("TROUPE_CHECKPOINT_WORKER", "./store/sqlite/checkpoint-worker.js"),
     ...bake("TROUPE_KNOWLEDGE_WORKER", "./store/sqlite/knowledge/worker.js"),
     ...bake("TROUPE_FACTS_WORKER", "./usage/facts/worker.js"),
-    ...bake("TROUPE_FACTS_KEYS", factsKeys()),
+    ...bake("TROUPE_FACTS_KEYS", options.factsKeys ?? factsKeys()),
     ...bake("TROUPE_PERSONAS", builtinValues()),
     ...bake("TROUPE_CONSOLE", true),
     ...bake("TROUPE_PACKED", basename(packed)),

@@ -5,8 +5,13 @@
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { buildExecutable } from "../../build.ts";
+import { executableKeys } from "./facts-files.ts";
 
-export const executableBuild = { builtAt: "2026-01-02T03:04:05.000Z", commit: "abcdef123456" };
+export const executableBuild = {
+  builtAt: "2026-01-02T03:04:05.000Z",
+  commit: "abcdef123456",
+  factsKeys: executableKeys.publicKey,
+};
 const root = resolve(import.meta.dir, "../..");
 const cache = join(root, "node_modules/.cache/troupe-test");
 const ingredients = ["build.ts", "bun.lock", "deploy/release", "package.json", "personas", "src"];
@@ -22,7 +27,7 @@ function state(): string {
     const { size, mtimeMs } = statSync(path);
     return `${path} ${size} ${mtimeMs}`;
   });
-  return Bun.hash(`${process.execPath}\n${seen.join("\n")}`).toString(36);
+  return Bun.hash(`${process.execPath}\n${executableBuild.factsKeys}\n${seen.join("\n")}`).toString(36);
 }
 
 async function build(): Promise<string> {

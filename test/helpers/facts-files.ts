@@ -1,5 +1,6 @@
 /** Files of facts as a release publishes them, of a time that has not come, signed by a key of the test's own. */
-import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import { createHash, createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
+import { publicKeyOf } from "../../deploy/release/facts.ts";
 import { bundleText } from "../../src/facts/bundle.ts";
 import { compiledFacts } from "../../src/facts/facts.ts";
 import { compiledList } from "../../src/facts/prices/list.ts";
@@ -9,14 +10,20 @@ const dayMs = 86_400_000;
 export const dayOf = (now: number): string => new Date(now).toISOString().slice(0, 10);
 
 /** Pairs of keys as the release script takes them. */
-export function factsKeys() {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const raw = publicKey.export({ type: "spki", format: "der" }).subarray(-32).toString("base64");
+export function factsKeys(privateKey = generateKeyPairSync("ed25519").privateKey) {
   return {
-    publicKey: raw,
+    publicKey: publicKeyOf(privateKey),
     sign: (bytes: string | Uint8Array) => sign(null, Buffer.from(bytes), privateKey).toString("base64"),
   };
 }
+
+/** Those that the executable of tests knows. Source of the bytes before the key itself: https://www.rfc-editor.org/rfc/rfc8410#section-7 */
+export const executableKeys = factsKeys(
+  createPrivateKey({
+    key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]),
+    ...{ format: "der", type: "pkcs8" },
+  }),
+);
 export type FactsKeys = ReturnType<typeof factsKeys>;
 
 // biome-ignore lint/suspicious/noExplicitAny: tests change any place of it.

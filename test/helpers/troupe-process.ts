@@ -16,8 +16,6 @@ export type ProcessOptions = {
   readonly executable?: string;
   /** Modules that run before the source. */
   readonly preload?: readonly string[];
-  /** Values that a build compiles in, with which the source is run. */
-  readonly defines?: Readonly<Record<string, unknown>>;
   /** A file to which all that it logs is added. */
   readonly logFile?: string;
 };
@@ -37,13 +35,7 @@ export class TroupeProcess implements AsyncDisposable {
 
   /** Resolves once it listens. @param upstream the address that `openai/…` stands for */
   static async start(data: string, upstream: string, options: ProcessOptions = {}): Promise<TroupeProcess> {
-    const before = [
-      ...(options.preload ?? []).flatMap((module) => ["--preload", module]),
-      ...Object.entries(options.defines ?? {}).flatMap(([name, value]) => [
-        "--define",
-        `${name}=${JSON.stringify(value)}`,
-      ]),
-    ];
+    const before = (options.preload ?? []).flatMap((module) => ["--preload", module]);
     const program =
       before.length > 0 ? [process.execPath, ...before, main] : [options.executable ?? (await testExecutable())];
     const child = Bun.spawn([...program, "serve", "--port", String(options.port ?? 0), "--data", data], {

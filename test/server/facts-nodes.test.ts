@@ -1,9 +1,9 @@
 /** Facts that nobody has heard of, taken while three processes serve: on one data folder, and as nodes of one database. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import type { JsonObject } from "../../src/lib/json/json.ts";
-import { dayOf, factsKeys, factsText, published, sha256 } from "../helpers/facts-files.ts";
+import { testExecutable } from "../helpers/executable.ts";
+import { dayOf, executableKeys, factsText, published, sha256 } from "../helpers/facts-files.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { TroupeProcess } from "../helpers/troupe-process.ts";
@@ -15,7 +15,6 @@ beforeAll(async () => {
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
-const main = resolve(import.meta.dir, "../../src/main.ts");
 const usage = { prompt_tokens: 1_000_000, completion_tokens: 10, total_tokens: 1_000_010 };
 const completion = {
   choices: [{ index: 0, message: { role: "assistant", content: "hello" }, finish_reason: "stop" }],
@@ -24,8 +23,7 @@ const completion = {
 
 async function takenOn(env: Readonly<Record<string, string>>, isShared: boolean): Promise<void> {
   using folder = new TempFolder();
-  const keys = factsKeys();
-  const defines = { TROUPE_FACTS_KEYS: keys.publicKey };
+  const keys = executableKeys;
   const sent: JsonObject[] = [];
   using upstream = new UpstreamServer(({ json }) => {
     // Lists of models are asked for too, whenever a node wants to.
@@ -50,12 +48,11 @@ async function takenOn(env: Readonly<Record<string, string>>, isShared: boolean)
   const dataOf = (node: number) => folder.file(isShared ? "data" : `data-${node}`);
   const start = async (node: number, key?: string) => {
     mkdirSync(dataOf(node), { recursive: true });
-    const options = { env: all, defines, ...(key !== undefined && { key }) };
+    const options = { env: all, ...(key !== undefined && { key }) };
     return processes.use(await TroupeProcess.start(dataOf(node), upstream.url, options));
   };
   const troupe = async (words: string) => {
-    const command = [process.execPath, "--define", `TROUPE_FACTS_KEYS=${JSON.stringify(keys.publicKey)}`, main];
-    const child = Bun.spawn([...command, ...words.split(" "), "--data", dataOf(0)], {
+    const child = Bun.spawn([await testExecutable(), ...words.split(" "), "--data", dataOf(0)], {
       cwd: dataOf(0),
       env: { PATH: process.env["PATH"] ?? "", OPENAI_API_KEY: "key", OPENAI_BASE_URL: upstream.url, ...all },
       stdin: "ignore",
@@ -87,6 +84,7 @@ async function takenOn(env: Readonly<Record<string, string>>, isShared: boolean)
       const found = await call(node);
       expect(found.status).toBe(200);
       if (found.cost === cost && found.field === field) return;
+      await Bun.sleep(20);
     }
   };
 
