@@ -11,11 +11,12 @@ export type Entry = {
   readonly owner?: number;
 };
 
-const level = 9;
+/** Of compression: 9 is the best, and 0 is none. */
+export type Level = 0 | 9;
 const ascii = new TextEncoder();
 
 /** @param seconds Unix time that every entry carries */
-export function tarGz(entries: readonly Entry[], seconds: number): Uint8Array {
+export function tarGz(entries: readonly Entry[], seconds: number, level: Level = 9): Uint8Array {
   return gzipSync(tar(entries, seconds), { level });
 }
 
@@ -64,7 +65,7 @@ function tarHeader({ path, bytes, executable, mode, owner = 0 }: Entry, seconds:
 }
 
 /** @param seconds Unix time that every entry carries, in UTC as the format knows no zone */
-export function zip(entries: readonly Entry[], seconds: number): Uint8Array {
+export function zip(entries: readonly Entry[], seconds: number, level: Level = 9): Uint8Array {
   const time = dosTime(seconds);
   const locals: Uint8Array[] = [];
   const directory: Uint8Array[] = [];

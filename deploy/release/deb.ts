@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
-import { type Entry, tarGz, withFolders } from "./archive.ts";
+import { type Entry, type Level, tarGz, withFolders } from "./archive.ts";
 
 export type Package = {
   readonly version: string;
@@ -13,6 +13,8 @@ export type Package = {
   readonly seconds: number;
   /** As in the release's own input. */
   readonly releases?: string;
+  /** Default: 9. */
+  readonly level?: Level;
   readonly executable: Uint8Array;
   /** What goes beside the executable in an archive. */
   readonly beside: readonly Entry[];
@@ -48,7 +50,7 @@ const changelog = (version: string, seconds: number) =>
 `;
 
 /** @returns the bytes of the package, which follow from what is given alone */
-export function deb({ version, architecture, seconds, releases, executable, beside }: Package): Uint8Array {
+export function deb({ version, architecture, seconds, releases, level, executable, beside }: Package): Uint8Array {
   const files = [
     { path: "./usr/bin/troupe", bytes: executable, executable: true },
     ...[...beside, entry("changelog", changelog(version, seconds))].flatMap(placed),
@@ -82,7 +84,7 @@ ${releases === undefined ? "" : `Homepage: ${releases.replace(/\/releases$/, "")
     [
       ["debian-binary", Buffer.from("2.0\n")],
       ["control.tar.gz", tarGz(withFolders(parts.map((part) => ({ ...part, path: `./${part.path}` }))), seconds)],
-      ["data.tar.gz", tarGz(withFolders(files), seconds)],
+      ["data.tar.gz", tarGz(withFolders(files), seconds, level)],
     ],
     seconds,
   );

@@ -5,7 +5,7 @@
 import { createHash, type KeyObject } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Entry, tarGz, zip } from "./archive.ts";
+import { type Entry, type Level, tarGz, zip } from "./archive.ts";
 import { deb } from "./deb.ts";
 import { signedFacts } from "./facts.ts";
 import { ociArchive, type Platform } from "./image.ts";
@@ -56,6 +56,8 @@ export type ReleaseInput = {
   readonly libraries?: (architecture: string) => Promise<readonly Entry[]>;
   /** The address that the installer downloads from, as GitHub lays releases out; absent: it must be given. */
   readonly releases?: string;
+  /** Default: 9. */
+  readonly level?: Level;
 };
 
 /** @returns the paths of what was made, the sums and their signature last */
@@ -79,7 +81,7 @@ export async function makeRelease(input: ReleaseInput): Promise<string[]> {
     const entries = [{ path: isWindows ? "troupe.exe" : "troupe", bytes: executable, executable: true }, ...beside].map(
       (entry) => ({ ...entry, path: `${stem}/${entry.path}` }),
     );
-    write(isWindows ? `${stem}.zip` : `${stem}.tar.gz`, (isWindows ? zip : tarGz)(entries, seconds));
+    write(isWindows ? `${stem}.zip` : `${stem}.tar.gz`, (isWindows ? zip : tarGz)(entries, seconds, input.level));
     const { architecture } = target;
     if (architecture === undefined) continue;
     write(`troupe_${version}_${architecture}.deb`, deb({ ...input, architecture, executable, beside }));

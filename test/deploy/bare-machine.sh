@@ -13,6 +13,8 @@ for path in /tmp /run /etc/troupe /etc/systemd/system /var/lib/troupe /var/backu
   mount -t tmpfs tmpfs "$root$path"
 done
 rm -rf "$root/usr/local/bin/troupe" "$root/usr/local/share/troupe"
+# Manual pages are not indexed anew by each installation.
+rm -f "$root/var/lib/man-db/auto-update"
 mkdir "$root/tmp/release"
 cp "$release"/* "$root/tmp/release"
 for tool in "$tools"/*.sh; do install -m 755 "$tool" "$root/usr/local/bin/$(basename "$tool" .sh)"; done

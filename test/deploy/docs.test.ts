@@ -98,6 +98,7 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
       bunVersion: "1.4.5",
       seconds: 1_763_719_200,
       targets: [target],
+      level: 0,
       printed: { "completions/troupe.bash": "", "completions/_troupe": "", "completions/troupe.fish": "" },
       build: async () => {
         mkdirSync(folder.file("built"));

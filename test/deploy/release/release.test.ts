@@ -26,6 +26,7 @@ async function release(into: string, options: ReleaseOptions = {}) {
     commit: "abcdef123456",
     bunVersion: "1.4.5",
     seconds: 1_763_719_200,
+    level: 0,
     printed: { "completions/troupe.bash": "b\n", "completions/_troupe": "z\n", "completions/troupe.fish": "f\n" },
     targets: all ? targets : linux,
     releases: "https://example.com/releases",
