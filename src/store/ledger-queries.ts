@@ -209,31 +209,39 @@ export function lineFrom(row: Row): LedgerLine {
   return {
     ...line,
     tags: JSON.parse(row["tags"] as string) as string[],
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
+    tokens: numbersOf(tokenKinds, (at) => Number(row[tokenColumns[at]!])),
     cost: row["cost"],
-    costs: row["input_cost"] === null ? null : numbersOf(row, costKinds, costColumns.slice(1)),
+    costs: row["input_cost"] === null ? null : numbersOf(costKinds, (at) => Number(row[costColumns[at + 1]!])),
   } as unknown as LedgerLine;
 }
 
-export function sumFrom(group: readonly string[], row: Row): LedgerSum {
-  return {
+/** @returns what makes sums of a group of values in the order of `sumNames()`. Places are looked up once, as a report has thousands of groups */
+export function sumsFrom(
+  page: Pick<SumsPage, "firstTokens">,
+): (group: readonly string[], values: readonly number[]) => LedgerSum {
+  const names = sumNames(page);
+  const placesOf = (columns: readonly string[]) => columns.map((name) => names.indexOf(name));
+  const [calls, cost, unknownCosts, estimated] = placesOf(["calls", "cost", "unknown_costs", "estimated"]);
+  const [ends, tokens] = [placesOf(callEnds), placesOf(tokenColumns)];
+  const costs = placesOf(costColumns.slice(1));
+  const firstTokens = page.firstTokens === true ? placesOf(firstTokenColumns) : undefined;
+  return (group, values) => ({
     group,
-    calls: Number(row["calls"]),
-    ended: numbersOf(row, callEnds, callEnds),
-    tokens: numbersOf(row, tokenKinds, tokenColumns),
-    cost: Number(row["cost"]),
-    costs: numbersOf(row, costKinds, costColumns.slice(1)),
-    unknownCosts: Number(row["unknown_costs"]),
-    estimated: Number(row["estimated"]),
-    ...(Object.hasOwn(row, firstTokenColumns[0]!) && {
-      firstTokens: firstTokenColumns.map((name) => Number(row[name])),
-    }),
-  };
+    calls: values[calls!]!,
+    ended: numbersOf(callEnds, (at) => values[ends[at]!]!),
+    tokens: numbersOf(tokenKinds, (at) => values[tokens[at]!]!),
+    cost: values[cost!]!,
+    costs: numbersOf(costKinds, (at) => values[costs[at]!]!),
+    unknownCosts: values[unknownCosts!]!,
+    estimated: values[estimated!]!,
+    ...(firstTokens && { firstTokens: firstTokens.map((at) => values[at]!) }),
+  });
 }
 
-function numbersOf<Kind extends string>(row: Row, kinds: readonly Kind[], from: readonly string[]) {
-  const entries = kinds.map((kind, at) => [kind, Number(row[from[at]!])]);
-  return Object.fromEntries(entries) as { readonly [K in Kind]: number };
+function numbersOf<Kind extends string>(kinds: readonly Kind[], numberAt: (at: number) => number) {
+  const numbers: { [K in Kind]?: number } = {};
+  for (let at = 0; at < kinds.length; at++) numbers[kinds[at]!] = numberAt(at);
+  return numbers as { readonly [K in Kind]: number };
 }
 
 export const dayOf = (at: number): number => Math.floor(at / dayMs);

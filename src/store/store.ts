@@ -378,6 +378,8 @@ export interface Maintenance {
   removeDeletedTurns(before: number, max: number): Promise<number>;
   /** Removes lines of whole UTC days that ended by then, oldest first, and their days' sums. @returns how many rows */
   removeLedgerDays(before: number, max: number): Promise<number>;
+  /** Packs some sums of a day that is over, where that makes reports faster. @returns false where there is nothing left to do */
+  packLedgerDays?(): Promise<boolean>;
   /** Removes versions of personas that were last used before then and that no label names. @returns how many */
   removeUnusedVersions(before: number, max: number): Promise<number>;
   /** Removes previews of personas, and reports, that ended by then. @returns how many */

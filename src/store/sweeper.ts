@@ -1,4 +1,4 @@
-/** Removes expired and deleted rows, in steps too small to delay a request. */
+/** Removes expired and deleted rows, and packs sums of the ledger, in steps too small to delay a request. */
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../lib/process/log.ts";
 import type { SampledTable } from "../lib/process/metrics.ts";
@@ -135,7 +135,8 @@ export class Sweeper {
 
   async #step(): Promise<void> {
     try {
-      if (await sweepStep(this.#maintenance, this.#clock.now(), this.#rules(), this.counts)) {
+      const isRemoving = await sweepStep(this.#maintenance, this.#clock.now(), this.#rules(), this.counts);
+      if (isRemoving || (await this.#maintenance.packLedgerDays?.()) === true) {
         this.#later(pauseMs);
         return;
       }

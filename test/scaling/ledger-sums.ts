@@ -1,6 +1,6 @@
 /**
  * Measures sums of the ledger over lines that name many users: `bun test/scaling/ledger-sums.ts <million lines> [postgres url]`. Not part of
- * the suite. Keys, models, users and clients of 30 days are mixed at random, so that nearly every line is of a kind of its own. CPU is this process';
+ * the suite. Keys, models, users and clients of 30 days are mixed at random, so that nearly every line is of a kind of its own. Days that are over are packed as the sweeper does. CPU is this process';
  * a turn is the longest time for which the event loop did nothing else.
  */
 import { rmSync } from "node:fs";
@@ -44,6 +44,14 @@ for (let at = 0; at < count; at += 100) {
 }
 console.log(`${count} lines appended, ${(((cpuMs() - began) * 1_000) / count).toFixed(1)} µs of CPU each`);
 
+const packing = cpuMs();
+let [packs, longest] = [0, 0];
+for (let last = cpuMs(); await store.maintenance.packLedgerDays?.(); last = cpuMs()) {
+  packs += 1;
+  longest = Math.max(longest, cpuMs() - last);
+}
+console.log(`packed in ${packs} steps, ${(cpuMs() - packing).toFixed(0)} ms of CPU, ${longest.toFixed(0)} at most`);
+
 type Question = readonly [by: string[], where?: Record<string, string>];
 const questions: readonly Question[] = [
   [["model"]],
@@ -59,6 +67,7 @@ const questions: readonly Question[] = [
   [["day"], { user: "user 7" }],
   [["model"], { user: "user 7" }],
   [["user", "model"]],
+  [["key", "user"]],
 ];
 for (const [by, where] of questions) {
   let [worst, last, isDone] = [0, performance.now(), false];

@@ -1773,7 +1773,7 @@ const fits = (line: LedgerLine, where: LedgerFilter["where"] = {}) =>
   });
 
 /** What `sums` must give, by adding up one line after the other. */
-function sumsOf(
+export function sumsOf(
   lines: readonly LedgerLine[],
   filter: LedgerFilter,
   by: readonly LedgerGroup[],
@@ -1821,7 +1821,7 @@ function sumsOf(
   return [...sums.values()];
 }
 
-const byGroup = (sums: readonly LedgerSum[]) =>
+export const byGroup = (sums: readonly LedgerSum[]) =>
   [...sums].sort((a, b) => (a.group.join("\0") < b.group.join("\0") ? -1 : 1));
 
 type MethodOf<Part> = Exclude<keyof Part, "version" | "catchUp" | "leaseTerms" | "holds">;
@@ -1836,7 +1836,7 @@ type AnyMethod =
   | `previews.${keyof PreviewRepository}`
   | `testRuns.${keyof TestRunRepository}`
   | `ledger.${keyof Store["ledger"]}`
-  | Exclude<keyof Store["maintenance"], "refusal">;
+  | Exclude<keyof Store["maintenance"], "refusal" | "packLedgerDays">;
 
 /** Every asynchronous method, called once; the type fails where one is missing. */
 function everyMethod({

@@ -25,7 +25,10 @@ const settings = (url: string) => ({
 
 /** What lives for minutes, or is made anew: no part of a move. */
 const left = {
-  sqlite: ["generations", "ledger_increments", "reservations", "schema_texts", "sessions", "token_uses", "trials"],
+  sqlite: [
+    ...["generations", "ledger_increments", "ledger_packs", "ledger_unpacked", "reservations", "schema_texts"],
+    ...["sessions", "token_uses", "trials"],
+  ],
   postgres: [
     "generations",
     "lease_owners",

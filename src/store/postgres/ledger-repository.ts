@@ -34,8 +34,8 @@ import {
   partsOf,
   type Row,
   sumFactsOf,
-  sumFrom,
   sumNames,
+  sumsFrom,
 } from "../ledger-queries.ts";
 import { finest, knownTo, type Rollup, rollups } from "../ledger-rollups.ts";
 import {
@@ -136,10 +136,11 @@ export const ledgerSums =
   async (filter, by, page) => {
     const { text, values } = sumPage(filter, by, page);
     const rows = await read<Row>(pools, text, values, page.signal);
+    const [groups, names, sumOf] = [groupNames(by), sumNames(page), sumsFrom(page)];
     return rows.map((row) =>
-      sumFrom(
-        groupNames(by).map((name) => String(row[name])),
-        row,
+      sumOf(
+        groups.map((name) => String(row[name])),
+        names.map((name) => Number(row[name])),
       ),
     );
   };

@@ -26,6 +26,7 @@ import { finest, type Rollup, rollups } from "../ledger-rollups.ts";
 import type { FoundLines, LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository } from "../usage.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
+import { beforeKinds, type LedgerPacks, type PackedSums, type SumsPlace } from "./ledger-packs.ts";
 import type { LedgerSums } from "./ledger-sums.ts";
 import { LedgerTotals } from "./ledger-totals.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
@@ -38,11 +39,12 @@ const dialect: Dialect = {
   metadata: (key) => `json_extract(k.metadata, '$."${key}"')`,
 };
 
-/** @param lock gives this process' lock, which is taken when it is first asked for */
+/** @param lock gives this process' lock, which is taken when it is first asked for. @param packs those of `summing` */
 export function ledgerRepository(
   database: Database,
   lock: () => LivenessLock,
   summing: LedgerSums,
+  packs: LedgerPacks,
 ): Synchronous<LedgerRepository> & { removeDays(before: number, max: number): number } {
   let append: ReturnType<typeof appending> | undefined;
   const removeLines = database.prepare<unknown, { before: number; max: number }>(
@@ -94,10 +96,13 @@ export function ledgerRepository(
       };
       for (const part of partsOf(narrowed(filter, by, page.after), by)) {
         const kinds = await kindsIn(database, part, filter, page.signal);
-        for (const facts of kinds === undefined ? slicesOf(database, part) : probesOf(part, kinds)) {
-          const bound = new Bound(dialect);
-          const sql = `select hour, kind, ${totals.columns.join(", ")} from (${facts(bound)})`;
-          totals.add(valuesOf(database, sql, bound) as number[][]);
+        const slices = kinds === undefined ? slicesOf(database, part, packs, totals.columns) : probesOf(part, kinds);
+        for (const slice of slices) {
+          if (typeof slice === "function") {
+            const bound = new Bound(dialect);
+            const sql = `select hour, kind, ${totals.columns.join(", ")} from (${slice(bound)})`;
+            totals.add(valuesOf(database, sql, bound) as number[][]);
+          } else totals.addPacked(slice.hour, slice.packed);
           await pause();
           if (totals.isFull) await totals.name(part.rollup, pause);
         }
@@ -124,6 +129,7 @@ export function ledgerRepository(
       if (removed > 0) return removed;
       // Sums go once its day's lines are gone, so that all say the same.
       summing.addUp();
+      packs.remove(day);
       let sums = 0;
       for (const { id } of rollups) {
         if (sums < max) sums += removeHours.run(id, (day * dayMs) / hourMs, max - sums).changes;
@@ -146,27 +152,42 @@ const valuesOf = (database: Database, sql: string, { values }: Bound): unknown[]
 /** Puts the bounds of a slice of a part's facts into a statement. */
 type Slice = (bound: Bound) => string;
 
-/** All facts of a part of a question's time. */
-function* slicesOf(database: Database, part: Part): Iterable<Slice> {
+/** All facts of a part of a question's time: packs of days where there are some, in the order of their rows. @param names of the sums */
+function* slicesOf(
+  database: Database,
+  part: Part,
+  packs: LedgerPacks,
+  names: readonly string[],
+): Iterable<Slice | { readonly hour: number; readonly packed: PackedSums }> {
   const { table, column, rollup } = part;
   // A day or an hour may have many kinds.
   const place = table === "ledger" ? ["at"] : [column, "kind"];
   const of = table === "ledger" ? "" : `rollup = ${rollup.id} and `;
   const places = place.join(", ");
   const next = database.query<number[], number[]>(
-    `select ${places} from ${table} where ${of}(${places}) > (${place.map(() => "?")}) and ${column} < ?
+    `select ${places} from ${table} where ${of}(${places}) > (${place.map(() => "?")}) and (${places}) <= (${place.map(() => "?")})
      order by ${places} limit 1 offset ${summedRows - 1}`,
   );
   // Behind everything before the part.
-  for (let low: number[] | undefined = [part.from - 1, Number.MAX_SAFE_INTEGER].slice(0, place.length); low; ) {
-    const first: number[] = low;
-    const end: number[] | undefined = (next.values(...first, part.to) as number[][])[0];
+  const first = table === "ledger" ? [part.from - 1] : [part.from, beforeKinds];
+  const last = table === "ledger" ? [part.to - 1] : [part.to, beforeKinds];
+  for (let low: readonly number[] | undefined = first; low; ) {
+    const from: readonly number[] = low;
+    const packed: SumsPlace | undefined =
+      table === "ledger_days" ? packs.nextFrom(rollup, from as SumsPlace, part.to) : undefined;
+    const pack = packed?.every((value, at) => value === from[at]) ? packs.read(rollup, packed, names) : undefined;
+    if (pack !== undefined) {
+      yield { hour: from[0]! * 24, packed: pack.packed };
+      low = pack.to;
+      continue;
+    }
+    const until = packed ?? last;
+    const end: number[] | undefined = (next.values(...from, ...until) as number[][])[0];
     yield (bound) => {
       const put = (values: readonly number[]) => `(${values.map((value) => bound.put(value)).join(", ")})`;
-      const until = end === undefined ? `${column} < ${bound.put(part.to)}` : `(${places}) <= ${put(end)}`;
-      return sumFactsOf(part, dialect, `(${places}) > ${put(first)} and ${until}`);
+      return sumFactsOf(part, dialect, `(${places}) > ${put(from)} and (${places}) <= ${put(end ?? until)}`);
     };
-    low = end;
+    low = end ?? packed;
   }
 }
 

@@ -6,6 +6,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { sumColumns } from "../ledger-columns.ts";
 import { type Rollup, rollups } from "../ledger-rollups.ts";
+import type { LedgerPacks } from "./ledger-packs.ts";
 
 /** What lines of one kind add to the sums of an hour, in the order of `sumColumns`. */
 export type Increment = {
@@ -48,6 +49,8 @@ export function inserting(database: Database, table: string, columns: readonly s
   };
 }
 
+const dayOf = (hour: number) => Math.floor(hour / 24);
+
 type Sum = {
   readonly rollup: number;
   readonly bucket: number;
@@ -77,7 +80,8 @@ function sumsOf(
   return found;
 }
 
-export function ledgerSums(database: Database): LedgerSums {
+/** @param packs of the same database */
+export function ledgerSums(database: Database, packs: LedgerPacks): LedgerSums {
   const grow = sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
   const adding = (bucket: "hour" | "day") => {
     const columns = ["rollup", bucket, "kind", ...sumColumns];
@@ -115,13 +119,8 @@ export function ledgerSums(database: Database): LedgerSums {
         ({ hasHours }) => hasHours,
       ),
     );
-    addDays(
-      sumsOf(
-        increments,
-        (hour) => Math.floor(hour / 24),
-        () => true,
-      ),
-    );
+    addDays(sumsOf(increments, dayOf, () => true));
+    for (const day of new Set(increments.map(({ hour }) => dayOf(hour)))) packs.changed(day);
     forget.run();
   };
   const isAny = database.prepare<unknown, []>("select 1 from ledger_increments limit 1");

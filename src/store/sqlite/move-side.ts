@@ -6,6 +6,7 @@ import { DataError } from "../data-error.ts";
 import type { MoveSource, SettleCalls } from "../move/move.ts";
 import { readingOf } from "../move/side.ts";
 import { storing } from "../storage-error.ts";
+import { ledgerPacks } from "./ledger-packs.ts";
 import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { LossGuard } from "./loss-guard.ts";
@@ -20,7 +21,7 @@ const readingIn = (database: Database, path: string) =>
 function beginSummed(database: Database, path: string): void {
   using writing = new Database(path, { strict: true });
   writing.run(`pragma busy_timeout = ${busyMs}`);
-  const sums = ledgerSums(writing);
+  const sums = ledgerSums(writing, ledgerPacks(writing));
   for (;;) {
     sums.addUp();
     database.run("begin");

@@ -290,4 +290,14 @@ create table ledger_increments (
   kinds text not null,
   ${sumColumns.map((column) => `${column} integer not null`).join(",\n  ")}
 ) strict;
+-- Sums of days that are over, of one rollup and of kinds from one number (less 1) to another, and the days that have some in none.
+create table ledger_packs (
+  rollup integer not null,
+  day integer not null,
+  after integer not null,
+  until integer not null,
+  sums blob not null,
+  primary key (rollup, day, after)
+) strict;
+create table ledger_unpacked (day integer primary key) strict;
 `;

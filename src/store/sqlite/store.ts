@@ -30,6 +30,7 @@ import { Checkpointer } from "./checkpointer.ts";
 import { sqliteConversations } from "./conversation-repository.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { KeyGeneration } from "./key-generation.ts";
+import { ledgerPacks } from "./ledger-packs.ts";
 import { ledgerRepository } from "./ledger-repository.ts";
 import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";
@@ -91,8 +92,9 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
       const readVersion = () => storing(path, () => generations.get()!.value);
       const version = options.isServer ? generation.untilRaised(readVersion, () => performance.now()) : readVersion;
       const { leaseTerms, holds, ...runs } = runRepository(database, shared, lock);
-      const summing = ledgerSums(database);
-      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock, summing);
+      const packs = ledgerPacks(database);
+      const summing = ledgerSums(database, packs);
+      const { removeDays: removeLedgerDays, append, ...ledger } = ledgerRepository(database, lock, summing, packs);
       const checkpointer = options.isServer ? new Checkpointer(database, path) : undefined;
       const isThere = placeCheck(database, path);
       let isClosed = false;
@@ -164,11 +166,12 @@ export function openStore(folder: string, options: StoreOptions = {}): SqliteSto
           removeUnusedVersions,
           removeEndedPreviews: (now, max) => removeEndedPreviews(sql, now, max),
           runTotals,
-          ...asynchronous<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance>>(
+          ...asynchronous<Required<Omit<Maintenance, keyof FileMaintenance | SharedMaintenance | "refusal">>>(
             path,
             {
               check: checkOf(database),
               removeLedgerDays,
+              packLedgerDays: packs.packSome,
               otherServers: () => lock().others().length,
             },
             stillThere,

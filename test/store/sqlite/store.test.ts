@@ -158,7 +158,7 @@ describe("when storage fails", () => {
 
   test("a full disk: the write is undone, reading and later writing go on", async () => {
     using folder = new TempFolder();
-    const store = openStore(folder.path, { maxBytes: 256 * 1024 });
+    const store = openStore(folder.path, { maxBytes: 320 * 1024 });
     const fill = async () => {
       for (let at = 0; at < 1000; at += 1)
         await store.keys.insert(keyRow(`k${at}`, { models: `["${"m".repeat(2000)}"]` }));
