@@ -26,6 +26,8 @@ export type RenewalTools = {
   readonly concerns: (after: { readonly text: string; readonly asOf: string }) => Promise<readonly string[]>;
   /** For the look for newer ones. Default: that of `readPublished`. */
   readonly withinMs?: number;
+  /** Reads a file of facts. Default: in a thread of its own. */
+  readonly check?: typeof checkInThread;
   /** Called once other facts count. */
   readonly onChange: () => void;
   readonly clock: Clock;
@@ -169,7 +171,7 @@ export class FactsRenewal {
 
   /** @returns whether the list counts now */
   async #take(sha256: string): Promise<boolean> {
-    const { facts, data, clock, log } = this.#tools;
+    const { facts, data, clock, log, check = checkInThread } = this.#tools;
     const list = await facts.get(sha256);
     if (list === undefined) return false;
     const isForced = list.isForced === 1;
@@ -179,7 +181,7 @@ export class FactsRenewal {
     }
     const renewed: Renewed = { sha256, asOf: list.asOf, source: list.source };
     try {
-      const checked = await checkInThread({ bytes: list.content, file: fileName(sha256), today: todayOf(clock) });
+      const checked = await check({ bytes: list.content, file: fileName(sha256), today: todayOf(clock) });
       writeCopy(data, renewed, checked, isForced);
       const fault = useCopy(data, todayOf(clock));
       if (fault !== undefined) throw new FactsError(fault);
@@ -195,7 +197,7 @@ export class FactsRenewal {
 
   /** @returns why nothing was taken that should have been */
   async #renew(from: string, refused: string | null): Promise<string | undefined> {
-    const { facts, keys, clock, concerns, withinMs } = this.#tools;
+    const { facts, keys, clock, concerns, withinMs, check = checkInThread } = this.#tools;
     try {
       const known = this.#state?.inForce ?? undefined;
       const found = await readPublished(from, {
@@ -205,7 +207,7 @@ export class FactsRenewal {
       if (found === undefined) return undefined;
       const { bytes, sha256, source } = found;
       if (sha256 === refused) return undefined;
-      const checked = await checkInThread({ bytes, file: fileName(sha256), today: todayOf(clock) });
+      const checked = await check({ bytes, file: fileName(sha256), today: todayOf(clock) });
       const against = [
         ...olderWords(checked, this.#tools.data),
         ...(await concerns({ text: checked.prices, asOf: checked.pricesAsOf })),
