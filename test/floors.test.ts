@@ -75,10 +75,12 @@ describe("floors", () => {
     const opening = files.filter((path) => readFileSync(join(src, path), "utf8").includes('"bun:sqlite"'));
     expect(opening.filter((path) => !path.startsWith("store/sqlite/"))).toEqual([]);
     expect(opening).not.toEqual([]);
-    // Rooms that keep things do so through the interfaces of store/store.ts.
+    // Rooms that keep things do so through the interfaces of store/contract.
     const rooms = ["auth", "idempotency", "usage", "http"];
     const wrong = files.filter(
-      (path) => rooms.includes(floorOf(path)) && importsOf(path).some((target) => target.startsWith("store/sqlite/")),
+      (path) =>
+        rooms.includes(floorOf(path)) &&
+        importsOf(path).some((target) => /^store\/(?:postgres|redis|sql|sqlite)\//.test(target)),
     );
     expect(wrong).toEqual([]);
   });

@@ -18,7 +18,7 @@ import { basePath } from "../http/routes.ts";
 import { Closed } from "../lib/json/schemas.ts";
 import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { SessionRow } from "../store/sessions.ts";
+import type { SessionRow } from "../store/contract/sessions.ts";
 import { accountPageRoutes } from "./page.ts";
 
 /** The answer to a try is for a look, not for work. */

@@ -4,7 +4,7 @@ import { pageSchema } from "../api/shape.ts";
 import { queryOf } from "../http/openapi/describe.ts";
 import { timeParameter } from "../http/usage.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import type { AuditRow } from "../store/audit.ts";
+import type { AuditRow } from "../store/contract/audit.ts";
 import type { KeyNames } from "../usage/ledger/report.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, page, pageParameters, text } from "./pages.ts";

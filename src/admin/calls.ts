@@ -9,7 +9,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import { hourMs } from "../lib/time/duration.ts";
 import { attemptsOf } from "../operate/calls.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { type LedgerFilter, type LedgerLine, type LedgerPlace, placeBefore } from "../store/usage.ts";
+import { type LedgerFilter, type LedgerLine, type LedgerPlace, placeBefore } from "../store/contract/usage.ts";
 import type { RecordedEvents } from "../upstream/answer.ts";
 import { openCalls } from "../usage/ledger/open-calls.ts";
 import { type KeyNames, lineJson } from "../usage/ledger/report.ts";

@@ -13,7 +13,7 @@ import type { PersonaContent } from "../personas/file/schema.ts";
 import { contentOf, hasContent, sourceOf } from "../personas/persona.ts";
 import { nameOf } from "../personas/versions/references.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { LedgerFilter, LedgerLine } from "../store/usage.ts";
+import type { LedgerFilter, LedgerLine } from "../store/contract/usage.ts";
 import { quantileOf } from "../usage/ledger/quantile.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters } from "./pages.ts";

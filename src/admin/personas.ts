@@ -19,8 +19,8 @@ import type { ChatRequest } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { parseModelId } from "../protocols/model-id.ts";
 import { providers } from "../providers/registry.ts";
-import type { TestRunCounts } from "../store/persona-test-runs.ts";
-import type { VariantState } from "../store/variants.ts";
+import type { TestRunCounts } from "../store/contract/persona-test-runs.ts";
+import type { VariantState } from "../store/contract/variants.ts";
 import type { AdminPlugin } from "./act.ts";
 import { adminOperation, pageOf, pageParameters, text } from "./pages.ts";
 

@@ -7,7 +7,7 @@ import { writing } from "../http/openapi/describe.ts";
 import { hourMs } from "../lib/time/duration.ts";
 import { testProvider } from "../operate/providers.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { LedgerLine } from "../store/usage.ts";
+import type { LedgerLine } from "../store/contract/usage.ts";
 import type { BoundAccount } from "../upstream/accounts.ts";
 import { joinPools } from "../upstream/pool/joined.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";

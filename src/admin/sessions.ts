@@ -13,7 +13,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import type { Operator } from "../operate/act.ts";
 import { endSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { SessionRow } from "../store/sessions.ts";
+import type { SessionRow } from "../store/contract/sessions.ts";
 import { type AdminPlugin, guardAnswer, refuseForeignPages, type SignedIn, signedIn } from "./act.ts";
 import { adminOperation, pageOf, pageParameters } from "./pages.ts";
 import { setSessionCookie } from "./session-cookie.ts";

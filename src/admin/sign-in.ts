@@ -7,7 +7,7 @@ import type { Services } from "../call/services.ts";
 import { operatorOf } from "../http/operator.ts";
 import { startSession } from "../operate/sessions.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { SessionRow } from "../store/sessions.ts";
+import type { SessionRow } from "../store/contract/sessions.ts";
 import { sessionCookie, setSessionCookie } from "./session-cookie.ts";
 
 /** Tries to sign in that may fail for one address. */

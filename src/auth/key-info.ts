@@ -3,7 +3,7 @@ import type { Key } from "../api/keys.ts";
 import type { KeyState } from "../api/words.ts";
 import type { KeySurface } from "../config/surfaces.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import type { KeyRepository, KeyRow } from "../store/store.ts";
+import type { KeyRepository, KeyRow } from "../store/contract/store.ts";
 import type { KeySpec } from "./key-spec.ts";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */

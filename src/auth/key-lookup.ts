@@ -1,5 +1,5 @@
 /** Which of the keys a person at a terminal means. */
-import type { KeyRow } from "../store/store.ts";
+import type { KeyRow } from "../store/contract/store.ts";
 import { hashOf, isWellFormed, secretLength, secretStart, shownLength, withoutKeys } from "./key-secret.ts";
 
 /** A request about keys that can't be met; the message says why, and never repeats a key. */

@@ -1,7 +1,7 @@
 /** Sessions of people who signed in with a key: the browser has a cookie, and the store its hash. */
 import type { Clock } from "../lib/time/clock.ts";
 import { hourMs } from "../lib/time/duration.ts";
-import type { SessionRepository, SessionRow } from "../store/sessions.ts";
+import type { SessionRepository, SessionRow } from "../store/contract/sessions.ts";
 import { hashOf } from "./key-secret.ts";
 import type { Caller, Keys } from "./keys.ts";
 

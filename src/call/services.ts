@@ -23,7 +23,7 @@ import type { Metrics } from "../observability/metrics.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
 import type { Personas } from "../personas/versions/registry.ts";
 import type { Model } from "../protocols/models.ts";
-import type { Store } from "../store/store.ts";
+import type { Store } from "../store/contract/store.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import type { Upstream } from "../upstream/client.ts";
 import type { CredentialSources } from "../upstream/credentials/sources.ts";

@@ -6,8 +6,8 @@ import { exampleNames } from "../facts/examples.ts";
 import { clientNames } from "../operate/doctor/clients/contracts.ts";
 import { capabilityNames } from "../protocols/models.ts";
 import { tiers } from "../protocols/tiers.ts";
-import { severalNames } from "../store/chosen-lines.ts";
-import { ledgerFilters } from "../store/ledger-columns.ts";
+import { severalNames } from "../store/ledger/chosen-lines.ts";
+import { ledgerFilters } from "../store/ledger/columns.ts";
 import { leastFilters, severalWords, statusWords } from "../usage/budgets/own-filters.ts";
 import { groupWords } from "../usage/ledger/report.ts";
 

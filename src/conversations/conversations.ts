@@ -18,10 +18,10 @@ import type {
   Metadata,
 } from "../protocols/chat/schema.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { StorageError } from "../store/contract/storage-error.ts";
+import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/contract/store.ts";
 import { pack } from "../store/packing.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import { StorageError } from "../store/storage-error.ts";
-import type { ConversationRepository, SettledTurn, Turn, TurnState } from "../store/store.ts";
 import { checkLimit, conversationPageOf, type ListOf, type Paging, pageAfter, unknownCursor } from "./pages.ts";
 import { shownOf } from "./shown-request.ts";
 import { parsedOf, turnContentOf, turnTextOf } from "./turn-content.ts";

@@ -1,7 +1,8 @@
 /** What a turn holds in its packed columns. */
+
+import { located, rowWords } from "../store/contract/storage-error.ts";
 import { damagedContent, unpackText } from "../store/packing.ts";
 import { asUnavailable } from "../store/require-storage.ts";
-import { located, rowWords } from "../store/storage-error.ts";
 
 /** @param id the turn's @throws ApiError storage_unavailable when it is damaged */
 export function turnTextOf(id: string, packed: Uint8Array): string {

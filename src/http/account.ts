@@ -13,7 +13,7 @@ import { isoTime } from "../lib/time/clock.ts";
 import { hourMs } from "../lib/time/duration.ts";
 import { rotateKey } from "../operate/keys.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { LedgerLine } from "../store/usage.ts";
+import type { LedgerLine } from "../store/contract/usage.ts";
 import { budgetStates, heldBudgetJson } from "../usage/budgets/states.ts";
 import { checkedRoutes, documented } from "./checked-routes.ts";
 import { modelsFor } from "./models/models.ts";

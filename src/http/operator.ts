@@ -3,7 +3,7 @@ import type { RequestContext } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import { truncate } from "../lib/text/truncate.ts";
 import type { Operator } from "../operate/act.ts";
-import { auditRow } from "../store/audit.ts";
+import { auditRow } from "../store/contract/audit.ts";
 
 /**
  * An operator whose acts are logged, and recorded in the audit. Where a line can't be written the act was done all the same, and the log has it.

@@ -8,7 +8,7 @@ import { configVersion } from "../config/version.ts";
 import { Open, titled, Words } from "../lib/json/schemas.ts";
 import type { StoredLimiterStatus } from "../limits/stored.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { StorageError } from "../store/contract/storage-error.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import type { PoolView } from "../upstream/pool/pools.ts";
 import { poolState } from "../upstream/pool/state.ts";

@@ -6,9 +6,9 @@ import type { Host } from "../call/context.ts";
 import type { Services } from "../call/services.ts";
 import type { SurfaceName } from "../config/config.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { severalNames } from "../store/chosen-lines.ts";
-import { ledgerFilters } from "../store/ledger-columns.ts";
-import type { LedgerFilter } from "../store/usage.ts";
+import type { LedgerFilter } from "../store/contract/usage.ts";
+import { severalNames } from "../store/ledger/chosen-lines.ts";
+import { ledgerFilters } from "../store/ledger/columns.ts";
 import {
   leastFilters,
   maxLeast,

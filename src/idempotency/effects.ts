@@ -4,8 +4,8 @@
  */
 import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
+import type { IdempotencyRecord, NewCall, RunRepository } from "../store/contract/store.ts";
 import { needsStorage } from "../store/require-storage.ts";
-import type { IdempotencyRecord, NewCall, RunRepository } from "../store/store.ts";
 
 type CallName = Pick<NewCall, "scope" | "requestId">;
 

@@ -3,8 +3,8 @@
  * It expired before it began, so whoever comes later finds its id free.
  */
 import { ApiError, type ErrorRecord } from "../protocols/errors.ts";
+import type { FinishedCall, IdempotencyRecord } from "../store/contract/store.ts";
 import { pack } from "../store/packing.ts";
-import type { FinishedCall, IdempotencyRecord } from "../store/store.ts";
 import type { StreamEnd, WholeAnswer } from "../upstream/answer.ts";
 
 type Failure = {

@@ -8,8 +8,8 @@
 import { Pulled } from "../lib/streams/flow.ts";
 import { type Clock, pause } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { StorageError } from "../store/storage-error.ts";
-import type { FinishedCall, Lease, RunRepository } from "../store/store.ts";
+import { StorageError } from "../store/contract/storage-error.ts";
+import type { FinishedCall, Lease, RunRepository } from "../store/contract/store.ts";
 import type {
   Answer,
   EventSource,

@@ -1,6 +1,6 @@
 /** Writes that failed when a run ended: its answer, from which retries are answered until it is stored, or its release. */
 import type { Clock } from "../lib/time/clock.ts";
-import type { Lease, RunRepository } from "../store/store.ts";
+import type { Lease, RunRepository } from "../store/contract/store.ts";
 import type { InFlightRun } from "./in-flight-run.ts";
 
 /** Longest time for which answers are held that readers were given. */

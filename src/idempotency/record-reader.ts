@@ -4,8 +4,8 @@
  */
 import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { StorageError } from "../store/storage-error.ts";
-import type { IdempotencyRecord } from "../store/store.ts";
+import { StorageError } from "../store/contract/storage-error.ts";
+import type { IdempotencyRecord } from "../store/contract/store.ts";
 import type { Answer, RecordedEvents } from "../upstream/answer.ts";
 import { streamEndOf, takeFailure } from "./failure-record.ts";
 import { withIds } from "./recorded-events.ts";

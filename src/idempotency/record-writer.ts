@@ -2,10 +2,11 @@
  * Writes the idempotency record of one call. Events are held in memory up to `heldBytes` and then spilled to the store, where slower
  * readers find them; the end writes the rest.
  */
+
+import { StorageError } from "../store/contract/storage-error.ts";
+import type { FinishedCall, Lease, RunRepository } from "../store/contract/store.ts";
 import { packAside } from "../store/packing.ts";
 import { asUnavailable } from "../store/require-storage.ts";
-import { StorageError } from "../store/storage-error.ts";
-import type { FinishedCall, Lease, RunRepository } from "../store/store.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { joinEvents, storedEvents } from "./recorded-events.ts";
 import { interrupted, tooLarge } from "./run-errors.ts";

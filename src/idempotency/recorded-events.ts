@@ -1,6 +1,7 @@
 /** Encodes the events of a stream for its idempotency record, with their SSE ids. */
+
+import type { CallId, RunRepository } from "../store/contract/store.ts";
 import { unpackTextAside } from "../store/packing.ts";
-import type { CallId, RunRepository } from "../store/store.ts";
 import type { Events } from "../upstream/answer.ts";
 
 /** Separates two events: a control character, which JSON escapes, so it never occurs within one. */

@@ -3,10 +3,10 @@
 import type { Logger } from "../lib/process/log.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
+import { located, rowWords, StorageError } from "../store/contract/storage-error.ts";
+import type { CallId, IdempotencyRecord, RunRepository } from "../store/contract/store.ts";
 import { damagedContent, unpackAside } from "../store/packing.ts";
 import { asUnavailable, needsStorage } from "../store/require-storage.ts";
-import { located, rowWords, StorageError } from "../store/storage-error.ts";
-import type { CallId, IdempotencyRecord, RunRepository } from "../store/store.ts";
 import type { WholeAnswer } from "../upstream/answer.ts";
 import { takeFailure } from "./failure-record.ts";
 import { splitEvents, storedEvents } from "./recorded-events.ts";

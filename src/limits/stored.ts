@@ -9,8 +9,8 @@ import type { Logger } from "../lib/process/log.ts";
 import type { SampledTable } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { OnceAMinute } from "../lib/time/once-a-minute.ts";
-import { StorageError, type StorageErrorKind } from "../store/storage-error.ts";
-import { goodForMs, recentIds, type StoredWindows } from "../store/windows.ts";
+import { StorageError, type StorageErrorKind } from "../store/contract/storage-error.ts";
+import { goodForMs, recentIds, type StoredWindows } from "../store/contract/windows.ts";
 import { type Decision, decisionOf, windowMs } from "./limiter.ts";
 import { type NodeGroup, NodeWindow, shareOf } from "./share.ts";
 

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import type { Logger } from "../lib/process/log.ts";
 import type { SampledTable } from "../lib/process/metrics.ts";
 import { aheadBy, type Clock, maxApartMs, repeat } from "../lib/time/clock.ts";
-import type { NodeRepository, NodeVersions } from "../store/store.ts";
+import type { NodeRepository, NodeVersions } from "../store/contract/store.ts";
 
 type NodeComparisonOptions = {
   readonly nodes: NodeRepository;

@@ -4,8 +4,8 @@ import type { Keys } from "../auth/keys.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Persona } from "../personas/persona.ts";
-import type { Act } from "../store/audit.ts";
-import type { Store } from "../store/store.ts";
+import type { Act } from "../store/contract/audit.ts";
+import type { Store } from "../store/contract/store.ts";
 
 /**
  * What acts are done with: by the admin API, `/account` or the command line. Acts throw ApiError for what they refuse, whose `param` is a

@@ -6,7 +6,7 @@ import { isTag } from "../auth/key-spec.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
-import { partsOfScope } from "../store/charges.ts";
+import { partsOfScope } from "../store/ledger/charges.ts";
 import { healthOf, kindOf, recentSpending, runsOutAt, scopeNameOf } from "../usage/budgets/forecast.ts";
 import { BudgetRules, type Rule } from "../usage/budgets/rules.ts";
 import { budgetId, budgetStates, leftOf } from "../usage/budgets/states.ts";

@@ -5,7 +5,7 @@ import { hourMs } from "../lib/time/duration.ts";
 import { chat } from "../protocols/chat/chat.ts";
 import type { Message } from "../protocols/chat/schema.ts";
 import { responses } from "../protocols/responses/responses.ts";
-import type { LedgerLine, LedgerRepository } from "../store/usage.ts";
+import type { LedgerLine, LedgerRepository } from "../store/contract/usage.ts";
 
 /** The time before and behind the one in a request's id at which its attempts may have begun. */
 const aroundMs = { before: 60_000, behind: 6 * hourMs };

@@ -6,7 +6,7 @@ import { factsInForce, factsOf } from "../facts/facts.ts";
 import { compiledAsOf, inForce } from "../facts/in-force.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { parseModelId } from "../protocols/model-id.ts";
-import type { FactsListInfo, FactsState } from "../store/facts.ts";
+import type { FactsListInfo, FactsState } from "../store/contract/facts.ts";
 import type { Accounts } from "../upstream/accounts.ts";
 import { billedTarget, daysOld, priceAhead } from "../usage/prices/outlook.ts";
 import type { Prices } from "../usage/prices/prices.ts";

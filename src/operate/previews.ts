@@ -13,8 +13,8 @@ import { ApiError } from "../protocols/errors.ts";
 import { tiers } from "../protocols/tiers.ts";
 import { optionSchemas } from "../providers/options.ts";
 import { providers } from "../providers/registry.ts";
-import { auditRow } from "../store/audit.ts";
-import type { PreviewInfo, PreviewPersona } from "../store/previews.ts";
+import { auditRow } from "../store/contract/audit.ts";
+import type { PreviewInfo, PreviewPersona } from "../store/contract/previews.ts";
 import type { Done } from "./act.ts";
 
 /** A preview as lists show it. */

@@ -2,7 +2,7 @@
 import type { Reconciliation } from "../api/facts.ts";
 import { isObject, parseJson } from "../lib/json/json.ts";
 import { isoTime } from "../lib/time/clock.ts";
-import type { AuditRepository } from "../store/store.ts";
+import type { AuditRepository } from "../store/contract/store.ts";
 import { moneyWords } from "../usage/money.ts";
 import type { Operator } from "./act.ts";
 import { type Check, ok, warning } from "./doctor/check.ts";

@@ -6,7 +6,7 @@ import type { Services } from "../call/services.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import { dayMs } from "../lib/time/duration.ts";
 import { ApiError } from "../protocols/errors.ts";
-import { auditRow } from "../store/audit.ts";
+import { auditRow } from "../store/contract/audit.ts";
 import type { Done } from "./act.ts";
 import { assertLabel, idsOf, mayPreview, mayUse, notAllowed, type Preview, previewOf } from "./previews.ts";
 

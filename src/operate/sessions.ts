@@ -1,7 +1,7 @@
 /** Acts on sessions of people who signed in with a key, to the console or to `/account`. */
 import type { Caller } from "../auth/keys.ts";
 import { beginSession, findSession, type SignInPage } from "../auth/sessions.ts";
-import type { SessionRow } from "../store/sessions.ts";
+import type { SessionRow } from "../store/contract/sessions.ts";
 import { type Done, done, type Operator } from "./act.ts";
 
 type SignIn = {

@@ -2,7 +2,7 @@
 import { suggest } from "../lib/text/suggest.ts";
 import type { Persona } from "../personas/persona.ts";
 import { ApiError } from "../protocols/errors.ts";
-import type { VariantState } from "../store/variants.ts";
+import type { VariantState } from "../store/contract/variants.ts";
 import { type Done, done, type Operator } from "./act.ts";
 
 /** @returns its other variants @throws ApiError not_found */

@@ -7,7 +7,7 @@ import { type Clock, isoTime } from "../lib/time/clock.ts";
 import { Alerts, alertMetrics } from "../observability/alerts/alerts.ts";
 import { AlertWatch, type Watched, type WatchedBudget } from "../observability/alerts/watch.ts";
 import type { NodeComparison } from "../observability/node-versions.ts";
-import type { Store } from "../store/store.ts";
+import type { Store } from "../store/contract/store.ts";
 import type { Budgets } from "../usage/budgets/budgets.ts";
 import type { LedgerWriter } from "../usage/ledger/writer.ts";
 import { dollarsFrom } from "../usage/money.ts";

@@ -5,10 +5,10 @@ import type { KeyInfo } from "../auth/key-info.ts";
 import { assertPlaceable, Keys } from "../auth/keys.ts";
 import type { Config, StoreConfig } from "../config/config.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import { asFolderError, damaged, StorageError } from "../store/contract/storage-error.ts";
 import type { PostgresState } from "../store/postgres/inspect.ts";
 import { firstKeyName, LossGuard } from "../store/sqlite/loss-guard.ts";
 import { databaseName, openStore } from "../store/sqlite/store.ts";
-import { asFolderError, damaged, StorageError } from "../store/storage-error.ts";
 import { calledModels } from "../usage/prices/concerns.ts";
 
 type DryRun = {

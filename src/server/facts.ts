@@ -2,7 +2,7 @@
 
 import type { Services } from "../call/services.ts";
 import { namedModels } from "../operate/checks/named-models.ts";
-import type { Store } from "../store/store.ts";
+import type { Store } from "../store/contract/store.ts";
 import { FactsRenewal, type RenewalTools } from "../usage/facts/renewal.ts";
 import { calledModels, concernsOf } from "../usage/prices/concerns.ts";
 import { liveFrom } from "./live.ts";

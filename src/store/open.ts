@@ -2,9 +2,9 @@
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../lib/process/log.ts";
 import { systemClock } from "../lib/time/clock.ts";
+import type { Store } from "./contract/store.ts";
+import type { StoredWindows } from "./contract/windows.ts";
 import { makeDataFolder, openStore } from "./sqlite/store.ts";
-import type { Store } from "./store.ts";
-import type { StoredWindows } from "./windows.ts";
 
 export type OpenedStore = Store & {
   /** The database file, or the server's address without user and password. */

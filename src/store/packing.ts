@@ -5,7 +5,7 @@
  * A checksum follows the compressed bytes in a skippable frame; bytes without one were stored by an older version.
  * Source: RFC 8878, section 3.1.2
  */
-import { StorageError } from "./storage-error.ts";
+import { StorageError } from "./contract/storage-error.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

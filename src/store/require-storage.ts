@@ -1,5 +1,5 @@
 import { ApiError } from "../protocols/errors.ts";
-import { StorageError } from "./storage-error.ts";
+import { StorageError } from "./contract/storage-error.ts";
 
 /** Runs work that needs the store. Rejects with ApiError storage_unavailable in place of a StorageError. */
 export async function needsStorage<T>(work: () => T | Promise<T>): Promise<T> {

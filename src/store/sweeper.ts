@@ -4,8 +4,8 @@ import type { Logger } from "../lib/process/log.ts";
 import type { SampledTable } from "../lib/process/metrics.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { hourMs } from "../lib/time/duration.ts";
-import { StorageError } from "./storage-error.ts";
-import type { Maintenance } from "./store.ts";
+import { StorageError } from "./contract/storage-error.ts";
+import type { Maintenance } from "./contract/store.ts";
 
 const everyMs = 60_000;
 /** Between two steps of one sweep, for requests to come in between. */

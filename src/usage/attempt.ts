@@ -1,8 +1,8 @@
 /** One attempt to answer a request, as the accounts know it. */
 import type { CallEnd, FailureReason } from "../api/words.ts";
 import type { Usage } from "../protocols/chat/schema.ts";
-import type { LedgerLine } from "../store/usage.ts";
-import type { VariantCall, VariantOutcome } from "../store/variants.ts";
+import type { LedgerLine } from "../store/contract/usage.ts";
+import type { VariantCall, VariantOutcome } from "../store/contract/variants.ts";
 import type { Labels } from "./ledger/labels.ts";
 
 /** Known before anything is sent. */

@@ -7,7 +7,7 @@ import {
   type Registry,
   type SampledTable,
 } from "../lib/process/metrics.ts";
-import { type LedgerLine, tokenKinds } from "../store/usage.ts";
+import { type LedgerLine, tokenKinds } from "../store/contract/usage.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Budgets } from "./budgets/budgets.ts";
 import type { LedgerWriter } from "./ledger/writer.ts";

@@ -4,7 +4,7 @@ import type { Link } from "../lib/process/linked-list.ts";
 import type { Logger } from "../lib/process/log.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { billed, type Usage } from "../protocols/chat/schema.ts";
-import type { LedgerLine } from "../store/usage.ts";
+import type { LedgerLine } from "../store/contract/usage.ts";
 import { ClientDisconnected } from "../upstream/client.ts";
 import type { Attempt, Outcome, ReservedAttempt, Seen, UsageEntry } from "./attempt.ts";
 import type { Budgets } from "./budgets/budgets.ts";

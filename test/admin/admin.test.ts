@@ -4,7 +4,7 @@ import { adminRoutes } from "../../src/admin/routes.ts";
 import type { Host } from "../../src/call/context.ts";
 import type { Config } from "../../src/config/config.ts";
 import { openApiDocument } from "../../src/http/app.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

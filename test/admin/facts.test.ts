@@ -4,7 +4,7 @@ import type { Facts, ReconciliationList } from "../../src/api/facts.ts";
 import { compiledAsOf, goBackToCompiled } from "../../src/facts/in-force.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { recordReconciled } from "../../src/operate/reconciliations.ts";
-import { auditRow } from "../../src/store/audit.ts";
+import { auditRow } from "../../src/store/contract/audit.ts";
 import { dayOf, factsKeys, factsText, published, sha256 } from "../helpers/facts-files.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import type { Config } from "../../src/config/config.ts";
 import { AnswerParser } from "../../src/lib/http/parser.ts";
-import type { LedgerPage } from "../../src/store/usage.ts";
+import type { LedgerPage } from "../../src/store/contract/usage.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -3,10 +3,11 @@
  *
  *     bun test/cluster/budget-cost.ts
  */
+
+import type { Store } from "../../src/store/contract/store.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import type { Store } from "../../src/store/store.ts";
-import type { LedgerLine } from "../../src/store/usage.ts";
 import { reservationOf } from "../helpers/budgeted-call.ts";
 import { PostgresServer } from "../helpers/postgres.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Troupe } from "../helpers/troupe.ts";

@@ -1,7 +1,7 @@
 /** What stops calls though nothing fails is said on the first page, in a real Chromium. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { ChromiumPage, hasChromium } from "../helpers/chromium-page.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";

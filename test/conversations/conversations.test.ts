@@ -4,8 +4,8 @@ import { Conversations, type Exchange, type KeyHolder, type Resumed } from "../.
 import type { ListOf } from "../../src/conversations/pages.ts";
 import type { AnswerMessage, ChatRequest, Message } from "../../src/protocols/chat/schema.ts";
 import type { ApiError } from "../../src/protocols/errors.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import { runs } from "../helpers/long-form.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";

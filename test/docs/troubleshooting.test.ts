@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { underWay } from "../../src/store/storage-error.ts";
+import { underWay } from "../../src/store/contract/storage-error.ts";
 import { Console } from "../cli/console.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";

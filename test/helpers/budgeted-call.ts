@@ -1,6 +1,6 @@
 /** Calls that are held to budgets, from their reservation to their line in the ledger. */
-import type { Store } from "../../src/store/store.ts";
-import type { LedgerLine, Reservation } from "../../src/store/usage.ts";
+import type { Store } from "../../src/store/contract/store.ts";
+import type { LedgerLine, Reservation } from "../../src/store/contract/usage.ts";
 import { noTokens } from "../../src/usage/tokens/counts.ts";
 import { ledgerLine } from "./ledger-line.ts";
 

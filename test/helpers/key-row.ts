@@ -1,4 +1,4 @@
-import type { KeyRow } from "../../src/store/store.ts";
+import type { KeyRow } from "../../src/store/contract/store.ts";
 
 /** A key of the pro tier that never expires, as the store holds it. */
 export const keyRow = (id: string, changes: Partial<KeyRow> = {}): KeyRow => ({

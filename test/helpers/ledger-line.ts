@@ -1,4 +1,4 @@
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 
 /** The line of a finished call with known counts and costs. */
 export const ledgerLine = (requestId: string, changes: Partial<LedgerLine> = {}): LedgerLine => ({

@@ -1,5 +1,5 @@
 /** Windows in the memory of a test: what a store's own must do too. */
-import type { StoredWindows, WindowHit, WindowState } from "../../src/store/windows.ts";
+import type { StoredWindows, WindowHit, WindowState } from "../../src/store/contract/windows.ts";
 
 /** Times by the ids of requests; several that one id names have a number behind it. */
 type Window = Map<string, number>;

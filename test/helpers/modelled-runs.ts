@@ -1,6 +1,6 @@
 /** Idempotency records in memory, for several nodes on one world of time: leases by the server's clock, and a way that may fail. */
-import { StorageError } from "../../src/store/storage-error.ts";
-import type { CallId, IdempotencyRecord, Lease, RunRepository, StoredEvents } from "../../src/store/store.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
+import type { CallId, IdempotencyRecord, Lease, RunRepository, StoredEvents } from "../../src/store/contract/store.ts";
 import type { Machine } from "../simulation/machine.ts";
 import type { World } from "../simulation/world.ts";
 

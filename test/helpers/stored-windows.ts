@@ -1,12 +1,12 @@
 /** Windows on a real server, in a length that a test can wait for. */
 import type { StoreConfig } from "../../src/config/config.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
+import type { StoredWindows } from "../../src/store/contract/windows.ts";
 import { migrate } from "../../src/store/postgres/migrations.ts";
 import { openPool } from "../../src/store/postgres/store.ts";
 import { postgresWindows } from "../../src/store/postgres/windows.ts";
 import { openRedisWindows } from "../../src/store/redis/windows.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
-import type { StoredWindows } from "../../src/store/windows.ts";
 
 /** @param url of a PostgreSQL database, or of a Redis */
 export async function openTestWindows(url: string, windowMs = 60_000): Promise<StoredWindows> {

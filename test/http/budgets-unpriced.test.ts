@@ -1,7 +1,7 @@
 /** Models without a price where a budget applies: the next model that has one is asked, and the ledger says why. */
 import { expect, test } from "bun:test";
 import type { Config } from "../../src/config/config.ts";
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { Troupe } from "../helpers/troupe.ts";
 import { UpstreamServer } from "../helpers/upstream-server.ts";
 

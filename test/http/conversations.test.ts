@@ -164,7 +164,7 @@ describe.each([
   test("an exchange that can't be kept is refused before it is billed; plain calls go on", async () => {
     const { maintenance } = troupe.server.services.store;
     const { check } = maintenance;
-    const { StorageError } = await import("../../src/store/storage-error.ts");
+    const { StorageError } = await import("../../src/store/contract/storage-error.ts");
     maintenance.check = async () => {
       throw new StorageError("full", "troupe.db", "The disk is full.");
     };

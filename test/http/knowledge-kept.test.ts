@@ -4,7 +4,7 @@ import { PersonaKnowledge } from "../../src/call/plan/knowledge.ts";
 import { Registry } from "../../src/lib/process/metrics.ts";
 import type { FoundSection } from "../../src/lib/text/sections.ts";
 import type { Persona } from "../../src/personas/persona.ts";
-import type { KnowledgeIndex } from "../../src/store/knowledge.ts";
+import type { KnowledgeIndex } from "../../src/store/contract/knowledge.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";
 

@@ -1,6 +1,6 @@
 /** The ledger of the routes beside completions: whatever form an answer's counts have, they are found, and each end has its line. */
 import { describe, expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";

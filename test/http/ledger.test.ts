@@ -1,6 +1,6 @@
 /** Every way that a call can end leaves one line in the ledger, with what is known of it. */
 import { beforeEach, describe, expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { Console } from "../cli/console.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { served } from "../helpers/served.ts";

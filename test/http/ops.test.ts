@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import manifest from "../../package.json" with { type: "json" };
-import { StorageError } from "../../src/store/storage-error.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { parsePrometheus } from "../helpers/prometheus.ts";
 import { untilEnd } from "../helpers/served.ts";
 import { Troupe } from "../helpers/troupe.ts";

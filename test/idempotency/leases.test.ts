@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, rmSync } from "node:fs";
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
+import type { RunRepository } from "../../src/store/contract/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
-import type { RunRepository } from "../../src/store/store.ts";
 import type { WholeAnswer } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { keptEvent, ScriptedUpstream, settle } from "../helpers/scripted-upstream.ts";

@@ -5,8 +5,8 @@
 import { expect, spyOn, test } from "bun:test";
 import { Idempotency, type IdempotentAnswer } from "../../src/idempotency/idempotency.ts";
 import { ApiError } from "../../src/protocols/errors.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import type { Answer, RecordedEvents, StreamEnd } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { Random } from "../helpers/random.ts";

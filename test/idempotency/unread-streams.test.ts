@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { Idempotency } from "../../src/idempotency/idempotency.ts";
 import type { Sink } from "../../src/lib/streams/flow.ts";
+import type { RunRepository, StoredEvents } from "../../src/store/contract/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import type { RunRepository, StoredEvents } from "../../src/store/store.ts";
 import type { EventSource, Events, LastEvents, Producer } from "../../src/upstream/answer.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { settle } from "../helpers/scripted-upstream.ts";

@@ -1,7 +1,7 @@
 /** Two nodes as their callers see them: one limit, whichever node answers. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/lib/time/clock.ts";
-import { goodForMs } from "../../src/store/windows.ts";
+import { goodForMs } from "../../src/store/contract/windows.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { hasRedis, RedisServer } from "../helpers/redis.ts";
 import { Troupe } from "../helpers/troupe.ts";

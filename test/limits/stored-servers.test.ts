@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { StoredLimiter } from "../../src/limits/stored.ts";
-import { recentIds, type StoredWindows, windowParts } from "../../src/store/windows.ts";
+import { recentIds, type StoredWindows, windowParts } from "../../src/store/contract/windows.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";

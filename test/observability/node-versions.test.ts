@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { LogFields, Logger } from "../../src/lib/process/log.ts";
 import { NodeComparison } from "../../src/observability/node-versions.ts";
-import type { NodeRepository, NodeVersions } from "../../src/store/store.ts";
+import type { NodeRepository, NodeVersions } from "../../src/store/contract/store.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
 import { hasPostgres, PostgresServer } from "../helpers/postgres.ts";
 import { silentLogger } from "../helpers/silent-logger.ts";

@@ -5,9 +5,9 @@
  */
 import { rmSync } from "node:fs";
 import { systemClock } from "../../src/lib/time/clock.ts";
+import type { Store } from "../../src/store/contract/store.ts";
 import { openPostgresStore } from "../../src/store/postgres/store.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import type { Store } from "../../src/store/store.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { Random } from "../helpers/random.ts";
 

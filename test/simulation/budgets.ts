@@ -6,10 +6,10 @@
  * spent is what lines cost, and what was reserved for those of unknown cost.
  */
 import type { Config } from "../../src/config/config.ts";
+import type { BudgetRepository, Reservation } from "../../src/store/contract/usage.ts";
 import { budgetRepository } from "../../src/store/postgres/budget-repository.ts";
 import { HeldCalls } from "../../src/store/postgres/held-calls.ts";
 import { ledgerRepository } from "../../src/store/postgres/ledger-repository.ts";
-import type { BudgetRepository, Reservation } from "../../src/store/usage.ts";
 import type { Attempt } from "../../src/usage/attempt.ts";
 import { Budgets } from "../../src/usage/budgets/budgets.ts";
 import { CallRecovery } from "../../src/usage/ledger/call-recovery.ts";

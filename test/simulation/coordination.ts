@@ -1,7 +1,7 @@
 /** Valkey or Redis: rate windows behind a network of their own. */
 
 import { windowMs } from "../../src/limits/limiter.ts";
-import { goodForMs, type StoredWindows } from "../../src/store/windows.ts";
+import { goodForMs, type StoredWindows } from "../../src/store/contract/windows.ts";
 import { ModelWindows } from "../helpers/model-windows.ts";
 import type { Machine } from "./machine.ts";
 import type { Mutation } from "./mutations.ts";

@@ -7,7 +7,7 @@ import {
   type VariantCall,
   type VariantRule,
   type VariantState,
-} from "../../src/store/variants.ts";
+} from "../../src/store/contract/variants.ts";
 import { Random } from "../helpers/random.ts";
 
 const calls = 200;

@@ -2,21 +2,18 @@
 import { describe, expect, test } from "bun:test";
 import { callEnds, firstTokenBounds } from "../../src/api/words.ts";
 import { globMatches } from "../../src/lib/text/glob.ts";
-import type { AuditRow } from "../../src/store/audit.ts";
-import { budgetScope, partsOfScope, scopesOf } from "../../src/store/charges.ts";
-import { isChosen } from "../../src/store/chosen-lines.ts";
-import { type FactsList, maxFactsLists } from "../../src/store/facts.ts";
-import { ledgerGroups, timeGroups } from "../../src/store/ledger-columns.ts";
-import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/persona-test-runs.ts";
+import type { AuditRow } from "../../src/store/contract/audit.ts";
+import { type FactsList, maxFactsLists } from "../../src/store/contract/facts.ts";
+import { maxTestRuns, type TestRunRepository, type TestRunRow } from "../../src/store/contract/persona-test-runs.ts";
 import {
   maxPersonaVersions,
   type PersonaLabel,
   type PersonaVersionRepository,
   type PersonaVersionRow,
-} from "../../src/store/persona-versions.ts";
-import type { PreviewRepository, PreviewRow } from "../../src/store/previews.ts";
-import type { SessionRow } from "../../src/store/sessions.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
+} from "../../src/store/contract/persona-versions.ts";
+import type { PreviewRepository, PreviewRow } from "../../src/store/contract/previews.ts";
+import type { SessionRow } from "../../src/store/contract/sessions.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import {
   type AuditPage,
   type FinishedCall,
@@ -25,7 +22,7 @@ import {
   maxAlertMessages,
   type Store,
   type Turn,
-} from "../../src/store/store.ts";
+} from "../../src/store/contract/store.ts";
 import {
   costKinds,
   type FoundLines,
@@ -36,7 +33,7 @@ import {
   placeBefore,
   type Reservation,
   tokenKinds,
-} from "../../src/store/usage.ts";
+} from "../../src/store/contract/usage.ts";
 import {
   countCall,
   newState,
@@ -45,7 +42,10 @@ import {
   type VariantOutcome,
   type VariantRule,
   type VariantState,
-} from "../../src/store/variants.ts";
+} from "../../src/store/contract/variants.ts";
+import { budgetScope, partsOfScope, scopesOf } from "../../src/store/ledger/charges.ts";
+import { isChosen } from "../../src/store/ledger/chosen-lines.ts";
+import { ledgerGroups, timeGroups } from "../../src/store/ledger/columns.ts";
 import { begunLine, reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";

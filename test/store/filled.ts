@@ -1,6 +1,6 @@
 /** A store with something of everything in it, for what carries or keeps all of it. */
-import type { Store, Turn } from "../../src/store/store.ts";
-import type { VariantCall } from "../../src/store/variants.ts";
+import type { Store, Turn } from "../../src/store/contract/store.ts";
+import type { VariantCall } from "../../src/store/contract/variants.ts";
 import { reservationOf, settle } from "../helpers/budgeted-call.ts";
 import { keyRow } from "../helpers/key-row.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";

@@ -1,8 +1,8 @@
 /** Rows of earlier versions that not every store can keep: they are carried as they can be, or named. */
 import { expect, test } from "bun:test";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { type MoveSource, type MoveTarget, move } from "../../src/store/move/move.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
-import { columnNames, type MovedTable, rowKeyOf, type TableRow } from "../../src/store/tables.ts";
+import { columnNames, type MovedTable, rowKeyOf, type TableRow } from "../../src/store/sql/tables.ts";
 
 const nobody = async () => {};
 

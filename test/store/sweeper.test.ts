@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Conversations } from "../../src/conversations/conversations.ts";
+import { StorageError } from "../../src/store/contract/storage-error.ts";
 import { pack } from "../../src/store/packing.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
-import { StorageError } from "../../src/store/storage-error.ts";
 import { Sweeper } from "../../src/store/sweeper.ts";
 import { ledgerLine } from "../helpers/ledger-line.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";

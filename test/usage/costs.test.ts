@@ -3,7 +3,7 @@
  * prices, in micro-dollars, and stands beside its row.
  */
 import { expect, test } from "bun:test";
-import type { LedgerLine } from "../../src/store/usage.ts";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { Prices } from "../../src/usage/prices/prices.ts";
 import { countedOf } from "../../src/usage/tokens/counts.ts";
 import { untilEnd } from "../helpers/served.ts";

@@ -6,8 +6,8 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { LedgerLine } from "../../src/store/contract/usage.ts";
 import { openStore } from "../../src/store/sqlite/store.ts";
-import type { LedgerLine } from "../../src/store/usage.ts";
 import { runs } from "../helpers/long-form.ts";
 import { Random } from "../helpers/random.ts";
 import { untilEnd } from "../helpers/served.ts";

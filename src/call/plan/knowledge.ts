@@ -22,7 +22,7 @@ import {
   type KnowledgeIndex,
   type KnowledgeReport,
   textCollectionOf,
-} from "../../store/knowledge.ts";
+} from "../../store/contract/knowledge.ts";
 import type { RequestLogFields } from "../log-fields.ts";
 
 /** Waits of a call: for files that were never indexed, and for an answer. Then it goes without. */

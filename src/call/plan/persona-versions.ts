@@ -11,9 +11,9 @@ import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, hasContent, type Persona, personaFrom, sourceOf } from "../../personas/persona.ts";
 import { isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
 import type { Personas } from "../../personas/versions/registry.ts";
-import { auditRow } from "../../store/audit.ts";
-import type { PersonaVersionRepository, PersonaVersionRow } from "../../store/persona-versions.ts";
-import type { PreviewRepository } from "../../store/previews.ts";
+import { auditRow } from "../../store/contract/audit.ts";
+import type { PersonaVersionRepository, PersonaVersionRow } from "../../store/contract/persona-versions.ts";
+import type { PreviewRepository } from "../../store/contract/previews.ts";
 import { needsStorage } from "../../store/require-storage.ts";
 import { preparePreview } from "./previews.ts";
 

@@ -7,7 +7,7 @@ import { keptPersona } from "../../personas/review/previews.ts";
 import { isLabel } from "../../personas/versions/labels.ts";
 import { splitReference } from "../../personas/versions/references.ts";
 import type { Personas } from "../../personas/versions/registry.ts";
-import type { PreviewRepository } from "../../store/previews.ts";
+import type { PreviewRepository } from "../../store/contract/previews.ts";
 import { needsStorage } from "../../store/require-storage.ts";
 
 type Tools = { readonly previews: PreviewRepository; readonly personas: Personas; readonly clock: Clock };

@@ -6,7 +6,7 @@ import { StreamFold } from "../../protocols/chat/fold.ts";
 import { billed, type ChunkBody, type CompletionBody, type Usage } from "../../protocols/chat/schema.ts";
 import { ApiError, type UpstreamFault } from "../../protocols/errors.ts";
 
-import type { VariantOutcome } from "../../store/variants.ts";
+import type { VariantOutcome } from "../../store/contract/variants.ts";
 import type { UpstreamError } from "../../upstream/answer.ts";
 import { answeredFailure, streamFailure, thrownFailure } from "../../upstream/failure-reason.ts";
 import { classifyFailure } from "../../upstream/failures.ts";

@@ -4,7 +4,7 @@ import { type BudgetPeriod, periods } from "../../api/words.ts";
 import type { Config } from "../../config/config.ts";
 import type { Operator } from "../../operate/act.ts";
 import * as acts from "../../operate/budgets.ts";
-import { budgetScope, partsOfScope } from "../../store/charges.ts";
+import { budgetScope, partsOfScope } from "../../store/ledger/charges.ts";
 import { kindOf, scopeNameOf } from "../../usage/budgets/forecast.ts";
 import { formatDollars, microsFrom } from "../../usage/money.ts";
 import type { Context, ExitCode } from "../context.ts";

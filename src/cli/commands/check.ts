@@ -16,8 +16,8 @@ import { lostAliases, unknownInPersonas } from "../../operate/checks/unknown-nam
 import { loadSuites } from "../../operate/suites/suites.ts";
 import { providers } from "../../providers/registry.ts";
 import { dryRun } from "../../server/dry-run.ts";
+import { StorageError } from "../../store/contract/storage-error.ts";
 import { inspectRedis } from "../../store/redis/inspect.ts";
-import { StorageError } from "../../store/storage-error.ts";
 import { type Context, codeOf, type ExitCode, loadFrom } from "../context.ts";
 import { type LoadedPersonas, loadPersonas } from "../personas.ts";
 import { printJson } from "../print/print-json.ts";

@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../config/config.ts";
 import { labelsFile, parseLabels } from "../../personas/versions/labels.ts";
+import type { PersonaVersionRow } from "../../store/contract/persona-versions.ts";
+import type { Store } from "../../store/contract/store.ts";
 import { openStoreFor } from "../../store/open.ts";
-import type { PersonaVersionRow } from "../../store/persona-versions.ts";
 import { databaseName, openStore } from "../../store/sqlite/store.ts";
-import type { Store } from "../../store/store.ts";
 
 /**
  * Copies those versions that labels of the folder name, and those that are asked for. Nothing is written where they come from.

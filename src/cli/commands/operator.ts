@@ -4,7 +4,7 @@ import { Keys } from "../../auth/keys.ts";
 import type { Config } from "../../config/config.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import type { Operator } from "../../operate/act.ts";
-import { auditRow } from "../../store/audit.ts";
+import { auditRow } from "../../store/contract/audit.ts";
 import type { OpenedStore } from "../../store/open.ts";
 import type { Context, ExitCode } from "../context.ts";
 import { loadPersonas } from "../personas.ts";

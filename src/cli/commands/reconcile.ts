@@ -5,7 +5,7 @@ import { printableLine } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { recordReconciled } from "../../operate/reconciliations.ts";
-import type { LedgerSum } from "../../store/usage.ts";
+import type { LedgerSum } from "../../store/contract/usage.ts";
 import { allSums, timeOf } from "../../usage/ledger/report.ts";
 import { moneyWords } from "../../usage/money.ts";
 import {

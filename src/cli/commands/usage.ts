@@ -4,8 +4,8 @@ import { inPieces } from "../../lib/streams/pieces.ts";
 import { printableLine } from "../../lib/text/printable.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { systemClock } from "../../lib/time/clock.ts";
-import { metadataKeyOf, timeGroups } from "../../store/ledger-columns.ts";
-import type { LedgerRepository, LedgerSum } from "../../store/usage.ts";
+import type { LedgerRepository, LedgerSum } from "../../store/contract/usage.ts";
+import { metadataKeyOf, timeGroups } from "../../store/ledger/columns.ts";
 import { ownFilterNames, type UsageQuestion } from "../../usage/budgets/own-filters.ts";
 import { firstTokensOf } from "../../usage/first-token.ts";
 import {

@@ -23,7 +23,7 @@ import { examineMcpServers } from "../../operate/doctor/mcp.ts";
 import { examineUpstreams } from "../../operate/doctor/upstreams.ts";
 import { providers } from "../../providers/registry.ts";
 import { dryRun } from "../../server/dry-run.ts";
-import { StorageError } from "../../store/storage-error.ts";
+import { StorageError } from "../../store/contract/storage-error.ts";
 import { Accounts } from "../../upstream/accounts.ts";
 import { Upstream } from "../../upstream/client.ts";
 import { openCredentialSources } from "../../upstream/credentials/open.ts";

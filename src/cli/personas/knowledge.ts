@@ -10,7 +10,7 @@ import { candidatesOf, sectionTokens } from "../../personas/knowledge/sections.t
 import { questionIn } from "../../personas/knowledge/texts.ts";
 import type { Persona } from "../../personas/persona.ts";
 import type { ChatRequest, Message } from "../../protocols/chat/schema.ts";
-import type { Collection } from "../../store/knowledge.ts";
+import type { Collection } from "../../store/contract/knowledge.ts";
 import { type LocalKnowledge, openKnowledgeInMemory } from "../../store/sqlite/knowledge/in-memory.ts";
 import { CommandError, type Context, type ExitCode, keyless, withConfig } from "../context.ts";
 import { findServed } from "../personas.ts";

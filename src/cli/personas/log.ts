@@ -3,7 +3,7 @@
 import { systemClock } from "../../lib/time/clock.ts";
 import { countsOf, listVersions } from "../../operate/personas/versions.ts";
 import { nameOf } from "../../personas/versions/references.ts";
-import type { LedgerRepository } from "../../store/usage.ts";
+import type { LedgerRepository } from "../../store/contract/usage.ts";
 import { quantileOf } from "../../usage/ledger/quantile.ts";
 import { dollarsOf } from "../../usage/money.ts";
 import { withStore } from "../commands/storage.ts";

@@ -4,7 +4,7 @@ import type { KeptVersion } from "../../operate/personas/rollback.ts";
 import type { PersonaContent } from "../../personas/file/schema.ts";
 import { contentOf, type Persona, sourceOf } from "../../personas/persona.ts";
 import { current, isVersion, nameOf, splitReference } from "../../personas/versions/references.ts";
-import type { PersonaVersionRepository } from "../../store/persona-versions.ts";
+import type { PersonaVersionRepository } from "../../store/contract/persona-versions.ts";
 import { CommandError, type Context } from "../context.ts";
 import { type LoadedPersonas, loadPersonas } from "../personas.ts";
 

@@ -5,8 +5,8 @@ import { withoutKeys } from "../../auth/key-secret.ts";
 import { KeySpecError } from "../../auth/key-spec.ts";
 import type { Io } from "../../lib/process/io.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { DataError } from "../../store/data-error.ts";
-import { StorageError } from "../../store/storage-error.ts";
+import { DataError } from "../../store/contract/data-error.ts";
+import { StorageError } from "../../store/contract/storage-error.ts";
 import { CommandError, type ExitCode, UsageError, usageError } from "../context.ts";
 
 /** @param hint where a wrong use is explained @throws the error, where nobody expected it */

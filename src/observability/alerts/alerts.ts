@@ -7,7 +7,7 @@ import type { AlertsConfig } from "../../config/config.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import type { SampledTable } from "../../lib/process/metrics.ts";
 import type { Clock } from "../../lib/time/clock.ts";
-import { type AlertRepository, maxAlertMessages, type QueuedAlert } from "../../store/store.ts";
+import { type AlertRepository, maxAlertMessages, type QueuedAlert } from "../../store/contract/store.ts";
 import { AlertHistory, type SentAlert } from "./history.ts";
 import { sendWebhook } from "./webhook.ts";
 

@@ -1,5 +1,5 @@
 /** The latest messages that this process sent, in memory: the store keeps those alone that wait for their delivery. */
-import type { QueuedAlert } from "../../store/store.ts";
+import type { QueuedAlert } from "../../store/contract/store.ts";
 
 type DeliveryState = "waiting" | "delivered" | "given_up" | "dropped";
 

@@ -1,7 +1,7 @@
 /** Looks now and then for what operators are alerted of: budgets, providers, the ledger and the storage. Off the path of calls. */
 import { type Clock, maxApartMs, repeat, withTimeout } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
-import type { LedgerLine } from "../../store/usage.ts";
+import type { LedgerLine } from "../../store/contract/usage.ts";
 import type { Alerts, AlertView, Notice } from "./alerts.ts";
 
 /** A budget as it stands, in dollars. */

@@ -3,7 +3,7 @@
  * Source of the names: https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/
  */
 import { truncate } from "../../lib/text/truncate.ts";
-import type { LedgerLine } from "../../store/usage.ts";
+import type { LedgerLine } from "../../store/contract/usage.ts";
 import { operationOf } from "../operation-name.ts";
 import { attributes } from "./values.ts";
 

@@ -6,7 +6,7 @@ import type { LoadResult } from "../../config/load.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { withTimeout } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
-import { StorageError } from "../../store/storage-error.ts";
+import { StorageError } from "../../store/contract/storage-error.ts";
 import { calledModels } from "../../usage/prices/concerns.ts";
 import { lastReconciled, reconciledChecks } from "../reconciliations.ts";
 import { type Check, failure, ok, warning } from "./check.ts";

@@ -14,7 +14,7 @@ import { nameOf } from "../../personas/versions/references.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { optionSchemas } from "../../providers/options.ts";
 import { providers } from "../../providers/registry.ts";
-import { auditRow } from "../../store/audit.ts";
+import { auditRow } from "../../store/contract/audit.ts";
 import { type Done, done, type Operator } from "../act.ts";
 
 export type KeptVersion = {

@@ -1,6 +1,6 @@
 /** A persona's versions that are kept, and what the ledger says of them: for the admin API and `troupe personas log`. */
-import type { Store } from "../../store/store.ts";
-import type { LedgerSum } from "../../store/usage.ts";
+import type { Store } from "../../store/contract/store.ts";
+import type { LedgerSum } from "../../store/contract/usage.ts";
 
 type Listed = {
   readonly version: string;

@@ -3,10 +3,18 @@
  * back and compared; only then the target becomes a store that a server would open. Killed at any moment, a move goes on where it was.
  */
 
-import { DataError } from "../data-error.ts";
-import { rowWords, StorageError } from "../storage-error.ts";
-import { hasBytes, keepableRow, type MovedTable, movedTables, rowHashOf, rowKeyOf, type TableRow } from "../tables.ts";
-import type { LedgerRepository } from "../usage.ts";
+import { DataError } from "../contract/data-error.ts";
+import { rowWords, StorageError } from "../contract/storage-error.ts";
+import type { LedgerRepository } from "../contract/usage.ts";
+import {
+  hasBytes,
+  keepableRow,
+  type MovedTable,
+  movedTables,
+  rowHashOf,
+  rowKeyOf,
+  type TableRow,
+} from "../sql/tables.ts";
 
 /** Ends the calls of killed processes in a source, as only their lines are moved. */
 export type SettleCalls = (ledger: LedgerRepository) => Promise<unknown>;

@@ -1,7 +1,7 @@
 /** Parts of a side of a move that are alike in both databases. */
-import { DataError } from "../data-error.ts";
-import type { Parameter, Sql } from "../shared/sql.ts";
-import { columnNames, type MovedTable, rowKeyOf, sqlTypes, type TableRow, type TableValue } from "../tables.ts";
+import { DataError } from "../contract/data-error.ts";
+import type { Parameter, Sql } from "../sql/sql.ts";
+import { columnNames, type MovedTable, rowKeyOf, sqlTypes, type TableRow, type TableValue } from "../sql/tables.ts";
 import type { MoveSource, MoveTarget } from "./move.ts";
 
 /** @param joined how stored events belong to their call `k` */

@@ -1,7 +1,7 @@
 /**
  * Budgets as functions of the database: reservations, settlements and windows of tokens. Each locks what it counts in, always in one order.
  */
-import { spentIn } from "../ledger-rollups.ts";
+import { spentIn } from "../sql/ledger-rollups.ts";
 
 export const budgetFunctions = `
 create function troupe.use_tokens(p_key text, p_now float8, p_limit bigint, p_tokens bigint) returns jsonb language plpgsql as $$

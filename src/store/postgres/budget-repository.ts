@@ -2,8 +2,9 @@
  * Budgets and reservations. A reservation is one call of a function of the database, so that it is decided in one round trip under the
  * locks of its rows; its line of the ledger ends it.
  */
-import { budgetRows } from "../shared/budget-rows.ts";
-import type { BudgetRepository, Reserved, Spending } from "../usage.ts";
+
+import type { BudgetRepository, Reserved, Spending } from "../contract/usage.ts";
+import { budgetRows } from "../sql/budget-rows.ts";
 import { CallAccounts } from "./call-accounts.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPools } from "./query-pool.ts";

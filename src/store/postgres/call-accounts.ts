@@ -3,9 +3,9 @@
  * is on the disk. Those that come while statements are under way go with the next one; each caller has the deadline that it would have alone.
  */
 import { setDeadline } from "../../lib/time/clock.ts";
-import type { Parameter } from "../shared/sql.ts";
-import { StorageError } from "../storage-error.ts";
-import type { Reservation } from "../usage.ts";
+import { StorageError } from "../contract/storage-error.ts";
+import type { Reservation } from "../contract/usage.ts";
+import type { Parameter } from "../sql/sql.ts";
 import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
 

@@ -1,7 +1,8 @@
 /** Stored answers in PostgreSQL: what differs from SQLite. */
-import { conversationRepository, type SharedConversations, turnTable } from "../shared/conversation-repository.ts";
-import type { Turn } from "../store.ts";
-import { columnNames, sqlTypes, valuesOf } from "../tables.ts";
+
+import type { Turn } from "../contract/store.ts";
+import { conversationRepository, type SharedConversations, turnTable } from "../sql/conversation-repository.ts";
+import { columnNames, sqlTypes, valuesOf } from "../sql/tables.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 const names = columnNames(turnTable);

@@ -1,5 +1,5 @@
 /** Meanings of the errors of PostgreSQL and of Bun's client. */
-import { StorageError, type StorageErrorKind } from "../storage-error.ts";
+import { StorageError, type StorageErrorKind } from "../contract/storage-error.ts";
 import { tlsFailure } from "../tls-failure.ts";
 
 /** @returns the client's own code, and the server's SQLSTATE */

@@ -3,7 +3,7 @@
  * nodes find them when it has lapsed. One that it owns and does not know is nobody's: its reservation was carried out after its caller gave
  * up. That is given back, its tokens too.
  */
-import type { InterruptedCall, LedgerLine } from "../usage.ts";
+import type { InterruptedCall, LedgerLine } from "../contract/usage.ts";
 import type { LeaseOwner } from "./lease-owner.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPool } from "./query-pool.ts";

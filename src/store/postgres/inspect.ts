@@ -1,10 +1,10 @@
 /** Looks at a PostgreSQL database without changing it, as a start would find it; and brings its schema forward. */
 import type { StoreConfig } from "../../config/config.ts";
 import { aheadBy, type Clock } from "../../lib/time/clock.ts";
-import type { FactsRepository } from "../facts.ts";
-import { factsRepository } from "../shared/facts-repository.ts";
-import type { KeyRepository } from "../store.ts";
-import type { LedgerRepository } from "../usage.ts";
+import type { FactsRepository } from "../contract/facts.ts";
+import type { KeyRepository } from "../contract/store.ts";
+import type { LedgerRepository } from "../contract/usage.ts";
+import { factsRepository } from "../sql/facts-repository.ts";
 import { postgresKeys } from "./key-repository.ts";
 import { ledgerSums } from "./ledger-repository.ts";
 import { ownVersion, readVersion } from "./migrations.ts";

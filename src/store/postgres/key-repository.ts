@@ -1,8 +1,9 @@
 /** API keys in PostgreSQL. What changes them is counted by a trigger; the count is asked for twice a second, so that no call has to. */
-import { afterChanges, keyChanges } from "../shared/changes.ts";
-import { insertKey, keyRepository, keyValues } from "../shared/key-repository.ts";
-import { StorageError } from "../storage-error.ts";
-import type { KeyRepository, KeyRow } from "../store.ts";
+
+import { StorageError } from "../contract/storage-error.ts";
+import type { KeyRepository, KeyRow } from "../contract/store.ts";
+import { afterChanges, keyChanges } from "../sql/changes.ts";
+import { insertKey, keyRepository, keyValues } from "../sql/key-repository.ts";
 import type { QueryPool, QueryPools } from "./query-pool.ts";
 
 export type KeyVersion = {

@@ -4,8 +4,8 @@
  * it lapsed, after a pause or a cut, has lost what was held, and goes on under a new name.
  */
 import type { Clock } from "../../lib/time/clock.ts";
+import { StorageError } from "../contract/storage-error.ts";
 import type { LeaseState } from "../metrics.ts";
-import { StorageError } from "../storage-error.ts";
 import { away } from "./errors.ts";
 import type { QueryPool } from "./query-pool.ts";
 

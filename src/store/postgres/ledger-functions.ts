@@ -1,8 +1,8 @@
 /** The ledger's tables, a partition for each day, and what opens and drops them. */
 
 import { dayMs, hourMs } from "../../lib/time/duration.ts";
-import { ledgerTables } from "../ledger-columns.ts";
-import { ofAll } from "../ledger-rollups.ts";
+import { ledgerTables } from "../ledger/columns.ts";
+import { ofAll } from "../sql/ledger-rollups.ts";
 
 const partitioned = (column: string) => ` partition by range (${column})`;
 

@@ -2,7 +2,18 @@
 import { callEnds } from "../../api/words.ts";
 import { keepable } from "../../lib/text/plain-text.ts";
 import { dayMs } from "../../lib/time/duration.ts";
-import { modelCosts, scopesOf, spansOf, usedTokens } from "../charges.ts";
+import {
+  type Appended,
+  costKinds,
+  type LedgerFilter,
+  type LedgerGroup,
+  type LedgerLine,
+  type LedgerPage,
+  type LedgerRepository,
+  type SumsPage,
+  tokenKinds,
+} from "../contract/usage.ts";
+import { modelCosts, scopesOf, spansOf, usedTokens } from "../ledger/charges.ts";
 import {
   costColumns,
   kindColumns,
@@ -12,8 +23,8 @@ import {
   sumColumns,
   timeGroups,
   tokenColumns,
-} from "../ledger-columns.ts";
-import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
+} from "../ledger/columns.ts";
+import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger/kinds.ts";
 import {
   Bound,
   type Dialect,
@@ -36,19 +47,8 @@ import {
   sumFactsOf,
   sumNames,
   sumsFrom,
-} from "../ledger-queries.ts";
-import { finest, knownTo, type Rollup, rollups } from "../ledger-rollups.ts";
-import {
-  type Appended,
-  costKinds,
-  type LedgerFilter,
-  type LedgerGroup,
-  type LedgerLine,
-  type LedgerPage,
-  type LedgerRepository,
-  type SumsPage,
-  tokenKinds,
-} from "../usage.ts";
+} from "../sql/ledger-queries.ts";
+import { finest, knownTo, type Rollup, rollups } from "../sql/ledger-rollups.ts";
 import type { HeldCalls } from "./held-calls.ts";
 import type { QueryPool } from "./query-pool.ts";
 

@@ -7,6 +7,7 @@
  * `servesFrom` which schema a program must know at least, and older programs then refuse to start.
  */
 import { type Clock, systemClock } from "../../lib/time/clock.ts";
+import { StorageError } from "../contract/storage-error.ts";
 import {
   checkTexts,
   firstVersion,
@@ -14,8 +15,7 @@ import {
   schemaTexts,
   stepsBehind,
   versionAfter,
-} from "../schema-version.ts";
-import { StorageError } from "../storage-error.ts";
+} from "../sql/schema-version.ts";
 import type { QueryPool } from "./query-pool.ts";
 import { firstSchema } from "./schema.ts";
 

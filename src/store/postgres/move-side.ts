@@ -2,11 +2,11 @@
 import type { StoreConfig } from "../../config/config.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import { dayMs, hourMs } from "../../lib/time/duration.ts";
-import { DataError } from "../data-error.ts";
+import { DataError } from "../contract/data-error.ts";
 import { type Moved, type MoveTarget, movedContentOf } from "../move/move.ts";
 import { noteProgress, parametersOf, progressOf, readingOf } from "../move/side.ts";
-import type { Parameter, Sql } from "../shared/sql.ts";
-import { columnNames, type MovedTable, movedTables, type TableRow } from "../tables.ts";
+import type { Parameter, Sql } from "../sql/sql.ts";
+import { columnNames, type MovedTable, movedTables, type TableRow } from "../sql/tables.ts";
 import { metadataPairsOf } from "./conversation-repository.ts";
 import { hasSchema, ownVersion, readVersion, staging } from "./migrations.ts";
 import { placeOf } from "./place.ts";

@@ -1,5 +1,5 @@
 /** Versions that each node serves, for whoever compares them. A node that reports nothing for a minute counts no more. */
-import type { NodeRepository, NodeVersions } from "../store.ts";
+import type { NodeRepository, NodeVersions } from "../contract/store.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 export const nodeTable = `

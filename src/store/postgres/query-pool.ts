@@ -6,10 +6,10 @@
  */
 import type { SQL } from "bun";
 import { type Clock, setDeadline } from "../../lib/time/clock.ts";
+import { located, StorageError, type StorageErrorKind } from "../contract/storage-error.ts";
 import { type ServerUse, serverSeconds } from "../metrics.ts";
-import { faultPlace } from "../shared/fault-place.ts";
-import type { Parameter, Parameters, Rows, Sql } from "../shared/sql.ts";
-import { located, StorageError, type StorageErrorKind } from "../storage-error.ts";
+import { faultPlace } from "../sql/fault-place.ts";
+import type { Parameter, Parameters, Rows, Sql } from "../sql/sql.ts";
 import { asPostgresError, away, isAway, isReadOnly, isUndone } from "./errors.ts";
 
 type Ask = <R>(text: string, parameters?: readonly Parameter[]) => Promise<Rows<R>>;

@@ -2,8 +2,9 @@
  * Calls that carry a service-request-id, and their answers. A lease is the call's own row, as it was claimed: `run` is its fencing
  * token, and each write is one statement that finds the row by it or changes nothing.
  */
-import { type RunRecords, runRecords } from "../shared/run-records.ts";
-import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../store.ts";
+
+import type { CallId, FinishedCall, IdempotencyRecord, Lease, NewCall, RunRepository } from "../contract/store.ts";
+import { type RunRecords, runRecords } from "../sql/run-records.ts";
 import type { LeaseOwner } from "./lease-owner.ts";
 import { OrphanedRows } from "./orphaned-rows.ts";
 import type { QueryPools } from "./query-pool.ts";

@@ -1,5 +1,5 @@
 /** Counts of variants as a function of the database: the same as `countCall` of ../variants.ts, under the locks of the rows. */
-import { standardErrors } from "../variants.ts";
+import { standardErrors } from "../contract/variants.ts";
 
 export const variantTable = `
 -- Variants that may stop, with what is counted of their present window.

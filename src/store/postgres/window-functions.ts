@@ -2,7 +2,7 @@
  * The tables and the function of windows, in PL/pgSQL. A caller is one row of a table that is not logged, so that no commit waits for a
  * disk; a crash of the server empties it, and the nodes find out by its life.
  */
-import { recentIds, windowParts } from "../windows.ts";
+import { recentIds, windowParts } from "../contract/windows.ts";
 
 /** Requests that one part can count. */
 const maxHits = 2 ** 20 - 1;

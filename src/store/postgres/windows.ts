@@ -1,5 +1,5 @@
 /** Windows of requests in PostgreSQL: one statement for each hit, a function of the database. */
-import { goodForMs, type StoredWindows, type WindowHit, type WindowState } from "../windows.ts";
+import { goodForMs, type StoredWindows, type WindowHit, type WindowState } from "../contract/windows.ts";
 import type { QueryPool } from "./query-pool.ts";
 
 type Row = Omit<WindowState, "growsMs"> & { readonly grows_ms: number };

@@ -6,8 +6,8 @@
  */
 import { RedisClient } from "bun";
 import { type Clock, withTimeout } from "../../lib/time/clock.ts";
+import { StorageError } from "../contract/storage-error.ts";
 import { type CoordinationState, serverSeconds } from "../metrics.ts";
-import { StorageError } from "../storage-error.ts";
 import { asRedisError, away, isAway, isDemoted } from "./errors.ts";
 import { isSecure, wasEnded, whyRefused } from "./refusal.ts";
 

@@ -1,5 +1,5 @@
 /** Meanings of the errors of a Valkey or Redis server and of Bun's client. */
-import { StorageError, type StorageErrorKind } from "../storage-error.ts";
+import { StorageError, type StorageErrorKind } from "../contract/storage-error.ts";
 
 /** By the first words of the server's message. Source: https://valkey.io/topics/protocol/#simple-errors, the server's `src/server.c` */
 const meanings: readonly [message: RegExp, kind: StorageErrorKind, words: string][] = [

@@ -1,6 +1,6 @@
 /** Looks at a Valkey or Redis server for `troupe check` and `troupe doctor`, and leaves nothing there. */
 import type { Clock } from "../../lib/time/clock.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError } from "../contract/storage-error.ts";
 import { RedisConnection } from "./connection.ts";
 
 type RedisFound = {

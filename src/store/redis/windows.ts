@@ -3,8 +3,15 @@
  * one of the latest ids: some 20 bytes for each part with requests, 12 KB at most.
  */
 import type { Clock } from "../../lib/time/clock.ts";
+import {
+  goodForMs,
+  recentIds,
+  type StoredWindows,
+  type WindowHit,
+  type WindowState,
+  windowParts,
+} from "../contract/windows.ts";
 import type { CoordinationState } from "../metrics.ts";
-import { goodForMs, recentIds, type StoredWindows, type WindowHit, type WindowState, windowParts } from "../windows.ts";
 import { RedisConnection } from "./connection.ts";
 import { scriptsOn } from "./scripts.ts";
 

@@ -1,5 +1,5 @@
 /** SQLite answers at once, and the interfaces of the store are asynchronous: this stands in between. */
-import { asStorageError, located, rowWords } from "../storage-error.ts";
+import { asStorageError, located, rowWords } from "../contract/storage-error.ts";
 
 /** A repository whose methods may return at once. */
 export type Synchronous<R> = {

@@ -1,9 +1,9 @@
 /** Budgets and reservations. A reservation is held by the process' liveness lock, so it lives no longer than its process. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { globMatches } from "../../lib/text/glob.ts";
-import { daysOf, partsOfScope } from "../charges.ts";
-import { spentIn } from "../ledger-rollups.ts";
-import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../usage.ts";
+import type { BudgetRepository, BudgetSpan, Reservation, Reserved, Spending, TokenWindow } from "../contract/usage.ts";
+import { daysOf, partsOfScope } from "../ledger/charges.ts";
+import { spentIn } from "../sql/ledger-rollups.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { budgetsText } from "./call-settlement.ts";
 import type { GroupCommit } from "./group-commit.ts";

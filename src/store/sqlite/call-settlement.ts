@@ -3,8 +3,8 @@
  * what is spent of a budget never differs from what the ledger has.
  */
 import type { Database } from "bun:sqlite";
-import { costOfModels, modelCosts, partsOfScope, scopesOf, spansOf, usedTokens } from "../charges.ts";
-import type { BudgetSpan, LedgerLine, Spending } from "../usage.ts";
+import type { BudgetSpan, LedgerLine, Spending } from "../contract/usage.ts";
+import { costOfModels, modelCosts, partsOfScope, scopesOf, spansOf, usedTokens } from "../ledger/charges.ts";
 
 /** A call under way. `budgets`: JSON, pairs of scope and span. */
 type Held = {

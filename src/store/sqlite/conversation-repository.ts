@@ -1,7 +1,8 @@
 /** Stored answers in SQLite: what differs from PostgreSQL. */
-import { conversationRepository, type SharedConversations, turnTable } from "../shared/conversation-repository.ts";
-import type { Turn } from "../store.ts";
-import { insertion, valuesOf } from "../tables.ts";
+
+import type { Turn } from "../contract/store.ts";
+import { conversationRepository, type SharedConversations, turnTable } from "../sql/conversation-repository.ts";
+import { insertion, valuesOf } from "../sql/tables.ts";
 import type { SqliteSql } from "./sqlite-sql.ts";
 
 const inserted = { name: "turns", columns: [...turnTable.columns, ["conversation", "integer"] as const] };

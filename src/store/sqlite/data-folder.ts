@@ -2,10 +2,10 @@
 import { Database } from "bun:sqlite";
 import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DataError } from "../data-error.ts";
+import { DataError } from "../contract/data-error.ts";
+import { StorageError, storing } from "../contract/storage-error.ts";
+import type { ConversationTotals, RunTotals } from "../contract/store.ts";
 import type { OpenedStore } from "../open.ts";
-import { StorageError, storing } from "../storage-error.ts";
-import type { ConversationTotals, RunTotals } from "../store.ts";
 import { type SweepCounts, type SweepRules, sweepStep } from "../sweeper.ts";
 import { LivenessLock } from "./liveness-lock.ts";
 import { renameMarkers } from "./loss-guard.ts";

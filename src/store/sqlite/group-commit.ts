@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { asStorageError } from "../storage-error.ts";
+import { asStorageError } from "../contract/storage-error.ts";
 
 type Write = { run(): void; done(): void; failed(error: unknown): void };
 

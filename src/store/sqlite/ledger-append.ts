@@ -2,10 +2,10 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
 import { hourMs } from "../../lib/time/duration.ts";
-import { kindColumns, ownColumns, sumColumns } from "../ledger-columns.ts";
-import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger-kinds.ts";
-import { knownTo } from "../ledger-rollups.ts";
-import type { Appended, LedgerLine } from "../usage.ts";
+import type { Appended, LedgerLine } from "../contract/usage.ts";
+import { kindColumns, ownColumns, sumColumns } from "../ledger/columns.ts";
+import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger/kinds.ts";
+import { knownTo } from "../sql/ledger-rollups.ts";
 import { settling } from "./call-settlement.ts";
 import { type Increment, inserting, type LedgerSums } from "./ledger-sums.ts";
 import { countingVariants } from "./variant-counts.ts";

@@ -4,8 +4,8 @@
  * questions read the rows where there are none.
  */
 import type { Database } from "bun:sqlite";
-import { sumColumns } from "../ledger-columns.ts";
-import { type Rollup, rollups } from "../ledger-rollups.ts";
+import { sumColumns } from "../ledger/columns.ts";
+import { type Rollup, rollups } from "../sql/ledger-rollups.ts";
 
 /** What lies behind it: the sums of that day whose kinds have larger numbers, and all later days. */
 export type SumsPlace = readonly [day: number, kind: number];

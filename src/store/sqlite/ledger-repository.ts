@@ -2,6 +2,14 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
 import { dayMs, hourMs } from "../../lib/time/duration.ts";
+import type {
+  FoundLines,
+  LedgerFilter,
+  LedgerLine,
+  LedgerPage,
+  LedgerPlace,
+  LedgerRepository,
+} from "../contract/usage.ts";
 import {
   Bound,
   type Dialect,
@@ -21,9 +29,8 @@ import {
   partsOf,
   type Row,
   sumFactsOf,
-} from "../ledger-queries.ts";
-import { finest, type Rollup, rollups } from "../ledger-rollups.ts";
-import type { FoundLines, LedgerFilter, LedgerLine, LedgerPage, LedgerPlace, LedgerRepository } from "../usage.ts";
+} from "../sql/ledger-queries.ts";
+import { finest, type Rollup, rollups } from "../sql/ledger-rollups.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
 import { beforeKinds, type LedgerPacks, type PackedSums, type SumsPlace } from "./ledger-packs.ts";

@@ -4,8 +4,8 @@
  * a transaction changes is written twice. In one run that was four fifths of what appending lines of many users wrote.
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { sumColumns } from "../ledger-columns.ts";
-import { type Rollup, rollups } from "../ledger-rollups.ts";
+import { sumColumns } from "../ledger/columns.ts";
+import { type Rollup, rollups } from "../sql/ledger-rollups.ts";
 import type { LedgerPacks } from "./ledger-packs.ts";
 
 /** What lines of one kind add to the sums of an hour, in the order of `sumColumns`. */

@@ -5,10 +5,18 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { callEnds } from "../../api/words.ts";
 import { hourMs } from "../../lib/time/duration.ts";
-import { firstTokenColumns, sumColumns, timeGroups } from "../ledger-columns.ts";
-import { Bound, type Dialect, groupColumn, kindConditions, kindsOf, sumNames, sumsFrom } from "../ledger-queries.ts";
-import type { Rollup } from "../ledger-rollups.ts";
-import type { LedgerFilter, LedgerGroup, LedgerSum, SumsPage } from "../usage.ts";
+import type { LedgerFilter, LedgerGroup, LedgerSum, SumsPage } from "../contract/usage.ts";
+import { firstTokenColumns, sumColumns, timeGroups } from "../ledger/columns.ts";
+import {
+  Bound,
+  type Dialect,
+  groupColumn,
+  kindConditions,
+  kindsOf,
+  sumNames,
+  sumsFrom,
+} from "../sql/ledger-queries.ts";
+import type { Rollup } from "../sql/ledger-rollups.ts";
 import type { PackedSums } from "./ledger-packs.ts";
 
 type Value = string | number | null;

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { asStorageError, StorageError } from "../storage-error.ts";
+import { asStorageError, StorageError } from "../contract/storage-error.ts";
 
 const folderName = "running";
 const suffix = ".lock";

@@ -8,7 +8,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writePrivately } from "../../lib/files/write-privately.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError } from "../contract/storage-error.ts";
 import { schemaVersionOf } from "./migrations.ts";
 
 const markName = "troupe.db.made";

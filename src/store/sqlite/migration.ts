@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { storing } from "../storage-error.ts";
+import { storing } from "../contract/storage-error.ts";
 import { LossGuard } from "./loss-guard.ts";
 import { ownVersion, schemaVersionOf } from "./migrations.ts";
 import { databaseName, openStore } from "./store.ts";

@@ -1,7 +1,7 @@
 /** The schema, as the steps that made it. From the first tag on it is appended to, never edited: files of every released version exist. */
 import type { Database } from "bun:sqlite";
-import { checkTexts, type SchemaText, schemaTexts, stepsBehind, versionAfter } from "../schema-version.ts";
-import { damaged, StorageError } from "../storage-error.ts";
+import { damaged, StorageError } from "../contract/storage-error.ts";
+import { checkTexts, type SchemaText, schemaTexts, stepsBehind, versionAfter } from "../sql/schema-version.ts";
 import { firstSchema } from "./schema.ts";
 
 /** Each brings a file to the next version, which SQLite keeps in `user_version`. */

@@ -2,10 +2,10 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { DataError } from "../data-error.ts";
+import { DataError } from "../contract/data-error.ts";
+import { storing } from "../contract/storage-error.ts";
 import type { MoveSource, SettleCalls } from "../move/move.ts";
 import { readingOf } from "../move/side.ts";
-import { storing } from "../storage-error.ts";
 import { ledgerPacks } from "./ledger-packs.ts";
 import { ledgerSums } from "./ledger-sums.ts";
 import { LivenessLock } from "./liveness-lock.ts";

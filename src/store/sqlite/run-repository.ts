@@ -1,8 +1,15 @@
 /** Calls that carry a service-request-id, and their answers. A lease is held by the process' liveness lock, so it never lapses. */
 import type { Database } from "bun:sqlite";
-import { type RunRecords, runRecords } from "../shared/run-records.ts";
-import type { Sql } from "../shared/sql.ts";
-import type { CallId, FinishedCall, IdempotencyRecord, NewCall, RunRepository, StoredEvents } from "../store.ts";
+import type {
+  CallId,
+  FinishedCall,
+  IdempotencyRecord,
+  NewCall,
+  RunRepository,
+  StoredEvents,
+} from "../contract/store.ts";
+import { type RunRecords, runRecords } from "../sql/run-records.ts";
+import type { Sql } from "../sql/sql.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { LivenessLock } from "./liveness-lock.ts";

@@ -1,4 +1,4 @@
-import { ledgerTables, sumColumns } from "../ledger-columns.ts";
+import { ledgerTables, sumColumns } from "../ledger/columns.ts";
 
 /** Rows lie in the order of their keys. */
 const inOrder = " strict, without rowid";

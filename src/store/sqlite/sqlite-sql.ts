@@ -1,8 +1,8 @@
 /** Runs the statements in SQLite that both databases share; each does its work before it returns. */
 import type { Database, SQLQueryBindings, Statement } from "bun:sqlite";
-import { faultPlace } from "../shared/fault-place.ts";
-import { type Parameter, type Rows, type Sql, sqliteText } from "../shared/sql.ts";
-import { asStorageError, located } from "../storage-error.ts";
+import { asStorageError, located } from "../contract/storage-error.ts";
+import { faultPlace } from "../sql/fault-place.ts";
+import { type Parameter, type Rows, type Sql, sqliteText } from "../sql/sql.ts";
 
 export type Run = <R>(text: string, given: readonly Parameter[]) => Rows<R>;
 

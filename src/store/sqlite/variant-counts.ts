@@ -1,9 +1,9 @@
 /** Counts calls of variants within the transaction that adds their lines to the ledger. */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { sqliteText } from "../shared/sql.ts";
-import { columnNames, selection, tableOf, valuesOf } from "../tables.ts";
-import type { LedgerLine } from "../usage.ts";
-import { countCall, newState, type VariantState } from "../variants.ts";
+import type { LedgerLine } from "../contract/usage.ts";
+import { countCall, newState, type VariantState } from "../contract/variants.ts";
+import { sqliteText } from "../sql/sql.ts";
+import { columnNames, selection, tableOf, valuesOf } from "../sql/tables.ts";
 
 /** @returns to be called in the transaction, with the lines that were added. It says whether a variant was stopped */
 export function countingVariants(database: Database) {

@@ -10,7 +10,6 @@ import type { Clock } from "../../lib/time/clock.ts";
 import { hourMs } from "../../lib/time/duration.ts";
 import type { Usage } from "../../protocols/chat/schema.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { asUnavailable } from "../../store/require-storage.ts";
 import type {
   BudgetRepository,
   BudgetRow,
@@ -19,7 +18,8 @@ import type {
   Reservation,
   Reserved,
   TokenWindow,
-} from "../../store/usage.ts";
+} from "../../store/contract/usage.ts";
+import { asUnavailable } from "../../store/require-storage.ts";
 import type { Attempt, AttemptBounds, ReservedAttempt } from "../attempt.ts";
 import { dollarsFrom, formatDollars } from "../money.ts";
 import { estimateUse, inputTokensOf, pricedTools } from "../prices/cost-estimate.ts";

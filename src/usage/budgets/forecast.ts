@@ -1,8 +1,8 @@
 /** When budgets will be used up, at the pace at which they were spent of late. */
 import type { BudgetHealth } from "../../api/words.ts";
 import { dayMs } from "../../lib/time/duration.ts";
-import { partsOfScope } from "../../store/charges.ts";
-import type { LedgerRepository, Spending } from "../../store/usage.ts";
+import type { LedgerRepository, Spending } from "../../store/contract/usage.ts";
+import { partsOfScope } from "../../store/ledger/charges.ts";
 import { beginOf, periodEndOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 import { leftOf } from "./states.ts";

@@ -1,8 +1,8 @@
 /** Filters by what is a single call's own: numbers, in the words of the admin API and of `troupe usage --lines`. Sums know nothing of them. */
 import { callEnds, failureReasons, priceSources } from "../../api/words.ts";
 import { ApiError } from "../../protocols/errors.ts";
-import { severalNames } from "../../store/chosen-lines.ts";
-import type { OwnRange } from "../../store/usage.ts";
+import type { OwnRange } from "../../store/contract/usage.ts";
+import { severalNames } from "../../store/ledger/chosen-lines.ts";
 
 /** Question as text, by the names of the command's flags and the API's parameters; filters by metadata as `metadata.<key>`. */
 export type UsageQuestion = Readonly<Record<string, string | undefined>>;

@@ -1,8 +1,8 @@
 import { type BudgetPeriod, periods } from "../../api/words.ts";
 import type { BudgetLimits, Config } from "../../config/config.ts";
 import { globMatches, globReaches } from "../../lib/text/glob.ts";
-import { budgetScope, partsOfScope } from "../../store/charges.ts";
-import type { BudgetRow } from "../../store/usage.ts";
+import type { BudgetRow } from "../../store/contract/usage.ts";
+import { budgetScope, partsOfScope } from "../../store/ledger/charges.ts";
 import type { Attempt } from "../attempt.ts";
 import { microsFrom } from "../money.ts";
 

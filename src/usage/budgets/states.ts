@@ -1,6 +1,6 @@
 /** Sums spent, reserved and left of budgets, as the command, the admin API, a key's own usage and the headers of answers report them. */
 import { isoTime } from "../../lib/time/clock.ts";
-import type { BudgetRepository, BudgetSpan, Spending } from "../../store/usage.ts";
+import type { BudgetRepository, BudgetSpan, Spending } from "../../store/contract/usage.ts";
 import { periodEndOf, spanOf } from "../spans.ts";
 import type { Rule } from "./rules.ts";
 

@@ -9,7 +9,7 @@ import type { SampledTable } from "../../lib/process/metrics.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { type Clock, repeat } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
-import type { FactsRepository, FactsState } from "../../store/facts.ts";
+import type { FactsRepository, FactsState } from "../../store/contract/facts.ts";
 import { listInUse } from "../prices/stored-list.ts";
 import { removeCopy, useCopy, writeCopy } from "./copy.ts";
 import { readPublished } from "./fetch.ts";

@@ -6,7 +6,7 @@
 
 import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
-import type { LedgerRepository } from "../../store/usage.ts";
+import type { LedgerRepository } from "../../store/contract/usage.ts";
 import { writeLeftLines } from "./journal.ts";
 
 const everyMs = 15_000;

@@ -2,8 +2,9 @@
  * Ledger lines as they are noted in a mapped file: one text of JSON behind another, each with its checksum. The first line of a kind stands
  * whole; like ones name it, and have their own part. Read back, a note that was cut short or damaged ends the notes.
  */
-import { isAlike } from "../../store/ledger-kinds.ts";
-import type { LedgerLine } from "../../store/usage.ts";
+
+import type { LedgerLine } from "../../store/contract/usage.ts";
+import { isAlike } from "../../store/ledger/kinds.ts";
 
 /** Header of an area: the format of its notes, and a number that tells which area was begun later. */
 const formatAt = 0;

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { mapFile } from "../../lib/files/mapped-file.ts";
 import { openLibc } from "../../lib/linux/libc.ts";
 import type { Logger } from "../../lib/process/log.ts";
-import type { LedgerLine, LedgerRepository } from "../../store/usage.ts";
+import type { LedgerLine, LedgerRepository } from "../../store/contract/usage.ts";
 import { NoteArea, notedLines } from "./journal-lines.ts";
 
 const folderName = "ledger-notes";

@@ -1,6 +1,7 @@
 /** Calls under way: those of one process that are asked for, and those of several together. */
-import { isChosen } from "../../store/chosen-lines.ts";
-import type { LedgerFilter, LedgerLine } from "../../store/usage.ts";
+
+import type { LedgerFilter, LedgerLine } from "../../store/contract/usage.ts";
+import { isChosen } from "../../store/ledger/chosen-lines.ts";
 
 /** What is asked for. `own` may have how long calls take, which is how long they have taken. */
 export type OpenCallsQuestion = Pick<LedgerFilter, "where" | "own"> & { readonly limit: number };

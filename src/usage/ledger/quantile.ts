@@ -1,4 +1,4 @@
-import type { LedgerLine } from "../../store/usage.ts";
+import type { LedgerLine } from "../../store/contract/usage.ts";
 
 /** The value below which that share of the lines' values is, of those that have one; null: none has. */
 export function quantileOf(

@@ -9,17 +9,6 @@ import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { dayMs, parseDuration } from "../../lib/time/duration.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import {
-  costColumns,
-  firstTokenColumns,
-  isLedgerGroup,
-  kindNames,
-  ledgerFilters,
-  ledgerGroups,
-  metadataKeyOf,
-  ownNames,
-  tokenColumns,
-} from "../../store/ledger-columns.ts";
-import {
   costKinds,
   type LedgerFilter,
   type LedgerGroup,
@@ -29,7 +18,18 @@ import {
   type LedgerSum,
   placeBefore,
   tokenKinds,
-} from "../../store/usage.ts";
+} from "../../store/contract/usage.ts";
+import {
+  costColumns,
+  firstTokenColumns,
+  isLedgerGroup,
+  kindNames,
+  ledgerFilters,
+  ledgerGroups,
+  metadataKeyOf,
+  ownNames,
+  tokenColumns,
+} from "../../store/ledger/columns.ts";
 import { checkSeveral, ownRanges, type UsageQuestion } from "../budgets/own-filters.ts";
 import { firstTokensOf } from "../first-token.ts";
 import { dollarsOf } from "../money.ts";

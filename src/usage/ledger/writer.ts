@@ -7,7 +7,7 @@ import { type Link, LinkedList } from "../../lib/process/linked-list.ts";
 import type { Logger } from "../../lib/process/log.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import { nextSlice } from "../../lib/time/cooperative-scheduling.ts";
-import type { LedgerLine, LedgerRepository, Spending } from "../../store/usage.ts";
+import type { LedgerLine, LedgerRepository, Spending } from "../../store/contract/usage.ts";
 import type { LedgerJournal } from "./journal.ts";
 
 /** Longest time that a line waits for others before whoever reads the ledger sees it. */

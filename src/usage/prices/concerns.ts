@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { PriceList } from "../../facts/prices/list.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
-import type { LedgerRepository } from "../../store/usage.ts";
+import type { LedgerRepository } from "../../store/contract/usage.ts";
 import type { Accounts } from "../../upstream/accounts.ts";
 import { allSums } from "../ledger/report.ts";
 import { billedTarget } from "./outlook.ts";

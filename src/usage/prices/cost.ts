@@ -1,7 +1,7 @@
 /** Calculates the exact cost of counted tokens. */
 
 import { type RateCard, ratesAbove, type UnitKind } from "../../facts/prices/rates.ts";
-import { type CostParts, costKinds } from "../../store/usage.ts";
+import { type CostParts, costKinds } from "../../store/contract/usage.ts";
 import type { Counted } from "../tokens/counts.ts";
 import { type Scaled, type Tariff, tariffOf } from "./tariff.ts";
 

@@ -4,7 +4,7 @@ import { modelsBeside } from "../../facts/examples.ts";
 import { ownMember } from "../../lib/json/own-member.ts";
 import { truncate } from "../../lib/text/truncate.ts";
 import { type BilledPart, billed } from "../../protocols/chat/schema.ts";
-import { type CostParts, costKinds, type LedgerLine, type TokenCounts } from "../../store/usage.ts";
+import { type CostParts, costKinds, type LedgerLine, type TokenCounts } from "../../store/contract/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import { countedOf } from "../tokens/counts.ts";
 import type { Priced, Prices } from "./prices.ts";

@@ -4,7 +4,7 @@ import { compiledList, type PriceList, type PricePeriod } from "../../facts/pric
 import { publishedRates } from "../../facts/prices/published.ts";
 import { cardFromList, type RateCard, type Rates, ratesAbove } from "../../facts/prices/rates.ts";
 import { globMatches } from "../../lib/text/glob.ts";
-import type { LedgerLine } from "../../store/usage.ts";
+import type { LedgerLine } from "../../store/contract/usage.ts";
 import type { AttemptTarget } from "../attempt.ts";
 import { type Counted, noTokens } from "../tokens/counts.ts";
 import { cardFromConfig } from "./configured.ts";

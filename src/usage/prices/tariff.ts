@@ -1,7 +1,7 @@
 /** A model's rates, worked out once for all its calls: what each kind of tokens costs, and in numbers that multiply exactly. */
 
 import { microDollars, type Rate, type Rates, type UnitKind } from "../../facts/prices/rates.ts";
-import { costKinds } from "../../store/usage.ts";
+import { costKinds } from "../../store/contract/usage.ts";
 
 /** A whole number of the tariff's own smallest unit. `exact` is it for sums that `number` can't hold. */
 export type Scaled = { readonly number: number; readonly exact: bigint };

@@ -1,7 +1,7 @@
 /** Holds the ledger against an account's own reports: by day, model and tier, with what explains a difference. */
 
 import { dayMs } from "../../lib/time/duration.ts";
-import type { LedgerSum } from "../../store/usage.ts";
+import type { LedgerSum } from "../../store/contract/usage.ts";
 import {
   modelName,
   perMicroDollar,

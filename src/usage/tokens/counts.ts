@@ -1,7 +1,7 @@
 /** Counts of a call, from the usage of an answer in the inner form. */
 import { isObject } from "../../lib/json/json.ts";
 import { billed, type Usage } from "../../protocols/chat/schema.ts";
-import type { TokenCounts } from "../../store/usage.ts";
+import type { TokenCounts } from "../../store/contract/usage.ts";
 
 /** No part is more than its whole, and parts that exclude each other fit in it together. */
 export type Counted = {

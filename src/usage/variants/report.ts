@@ -1,9 +1,9 @@
 /** A persona's variants as their operators see them: what each has of the calls, and how far it is from stopping itself. */
 import { isoTime } from "../../lib/time/clock.ts";
 import type { Persona, Variant } from "../../personas/persona.ts";
-import type { Store } from "../../store/store.ts";
-import type { LedgerFilter, LedgerSum } from "../../store/usage.ts";
-import type { VariantState } from "../../store/variants.ts";
+import type { Store } from "../../store/contract/store.ts";
+import type { LedgerFilter, LedgerSum } from "../../store/contract/usage.ts";
+import type { VariantState } from "../../store/contract/variants.ts";
 import { ruleOf } from "./stops.ts";
 
 /** A count of the present window, the least that stops the variant (null: it has no bound), and the same of all others. */

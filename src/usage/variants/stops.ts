@@ -14,7 +14,7 @@ import type {
   VariantRepository,
   VariantRule,
   VariantState,
-} from "../../store/variants.ts";
+} from "../../store/contract/variants.ts";
 import type { AttemptVariant } from "../attempt.ts";
 
 type VariantStopTools = { readonly store: VariantRepository; readonly clock: Clock; readonly log: Logger };

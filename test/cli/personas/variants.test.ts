@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import type { VariantCall } from "../../../src/store/contract/variants.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
-import type { VariantCall } from "../../../src/store/variants.ts";
 import { ledgerLine } from "../../helpers/ledger-line.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 import { Console } from "../console.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createLogger, inWholeLines, type LogSink, withFields } from "../../../src/lib/process/log.ts";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { asUnavailable } from "../../../src/store/require-storage.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { runs } from "../../helpers/long-form.ts";
 
 function collecting(): LogSink & { text: string } {

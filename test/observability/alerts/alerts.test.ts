@@ -9,9 +9,9 @@ import {
   type WatchedBudget,
   type WatchedModel,
 } from "../../../src/observability/alerts/watch.ts";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
+import type { AlertRepository } from "../../../src/store/contract/store.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
-import type { AlertRepository } from "../../../src/store/store.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { silentLogger } from "../../helpers/silent-logger.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";

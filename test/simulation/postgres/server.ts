@@ -4,7 +4,7 @@
  */
 import type { SQL } from "bun";
 import { windowMs } from "../../../src/limits/limiter.ts";
-import { goodForMs } from "../../../src/store/windows.ts";
+import { goodForMs } from "../../../src/store/contract/windows.ts";
 import { ModelWindows } from "../../helpers/model-windows.ts";
 import type { Machine } from "../machine.ts";
 import { epoch } from "../machine.ts";

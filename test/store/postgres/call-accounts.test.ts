@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/time/clock.ts";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { CallAccounts, type CallEntry } from "../../../src/store/postgres/call-accounts.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";
 import { Random } from "../../helpers/random.ts";

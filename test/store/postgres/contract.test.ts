@@ -1,8 +1,8 @@
 /** The store's contract on a real server: through a pooler that gives connections to others between two queries, and spoken to directly. */
 import { afterAll, beforeAll, describe } from "bun:test";
 import { systemClock } from "../../../src/lib/time/clock.ts";
+import type { Store } from "../../../src/store/contract/store.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
-import type { Store } from "../../../src/store/store.ts";
 import { isLongForm } from "../../helpers/long-form.ts";
 import { hasPgBouncer, PgBouncer } from "../../helpers/pgbouncer.ts";
 import { hasPostgres, PostgresServer } from "../../helpers/postgres.ts";

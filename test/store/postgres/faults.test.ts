@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { type Clock, systemClock } from "../../../src/lib/time/clock.ts";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
+import type { NewCall } from "../../../src/store/contract/store.ts";
 import type { LeaseOwner } from "../../../src/store/postgres/lease-owner.ts";
 import { QueryPool } from "../../../src/store/postgres/query-pool.ts";
 import { runRepository } from "../../../src/store/postgres/run-repository.ts";
 import { openPostgresStore, type PostgresStore } from "../../../src/store/postgres/store.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
-import type { NewCall } from "../../../src/store/store.ts";
 import { reservationOf, settle } from "../../helpers/budgeted-call.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";

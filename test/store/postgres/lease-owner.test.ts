@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { LeaseOwner } from "../../../src/store/postgres/lease-owner.ts";
 import type { QueryPool } from "../../../src/store/postgres/query-pool.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 
 test("a lease that lapsed while its renewal was under way is not held again under the same name", async () => {

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { GroupCommit } from "../../../src/store/sqlite/group-commit.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 class House implements Disposable {

@@ -1,9 +1,9 @@
 /** Changes of keys count from the next request on, though SQLite is not asked for each. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { Store } from "../../../src/store/contract/store.ts";
 import { KeyGeneration } from "../../../src/store/sqlite/key-generation.ts";
 import { openStore } from "../../../src/store/sqlite/store.ts";
-import type { Store } from "../../../src/store/store.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";
-import { collectionOf } from "../../../src/store/knowledge.ts";
+import { collectionOf } from "../../../src/store/contract/knowledge.ts";
 import { KnowledgeDatabase } from "../../../src/store/sqlite/knowledge/database.ts";
 import { openKnowledgeIndex } from "../../../src/store/sqlite/knowledge/thread.ts";
 import { matchQueryOf } from "../../../src/store/sqlite/knowledge/words.ts";

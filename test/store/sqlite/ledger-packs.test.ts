@@ -2,9 +2,9 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import type { LedgerLine } from "../../../src/store/contract/usage.ts";
 import { databaseName, openStore, type SqliteStore } from "../../../src/store/sqlite/store.ts";
 import { Sweeper } from "../../../src/store/sweeper.ts";
-import type { LedgerLine } from "../../../src/store/usage.ts";
 import { ledgerLine } from "../../helpers/ledger-line.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";
 import { Random } from "../../helpers/random.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { LivenessLock } from "../../../src/store/sqlite/liveness-lock.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const source = resolve(import.meta.dir, "../../../src/store/sqlite/liveness-lock.ts");

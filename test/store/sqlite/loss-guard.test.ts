@@ -14,9 +14,9 @@ import {
 import { join } from "node:path";
 import { Keys } from "../../../src/auth/keys.ts";
 import { systemClock } from "../../../src/lib/time/clock.ts";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { discardLost, restore } from "../../../src/store/sqlite/data-folder.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";
 
 const tiers = { free: 10, pro: 100 };

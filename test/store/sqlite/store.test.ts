@@ -11,9 +11,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { StorageError } from "../../../src/store/contract/storage-error.ts";
 import { migrate, migrations, ownVersion } from "../../../src/store/sqlite/migrations.ts";
 import { databaseName, openStore } from "../../../src/store/sqlite/store.ts";
-import { StorageError } from "../../../src/store/storage-error.ts";
 import { runScript } from "../../helpers/child-process.ts";
 import { keyRow } from "../../helpers/key-row.ts";
 import { TempFolder } from "../../helpers/temp-folder.ts";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import type { LedgerLine, LedgerRepository } from "../../../src/store/usage.ts";
+import type { LedgerLine, LedgerRepository } from "../../../src/store/contract/usage.ts";
 import { LedgerWriter } from "../../../src/usage/ledger/writer.ts";
 import { ledgerLine } from "../../helpers/ledger-line.ts";
 import { ManualClock } from "../../helpers/manual-clock.ts";

@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { basename } from "node:path";
 import type { FoundSection } from "../../../lib/text/sections.ts";
 import { splitSections, type TextSection } from "../../../lib/text/sections.ts";
-import type { Collection, IndexedFile, KnowledgeReport } from "../../knowledge.ts";
+import type { Collection, IndexedFile, KnowledgeReport } from "../../contract/knowledge.ts";
 import type { CollectionFile } from "./files.ts";
 import { type KnowledgeFile, KnowledgeReading } from "./reading.ts";
 import { indexable, matchQueryOf } from "./words.ts";

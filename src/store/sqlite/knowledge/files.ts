@@ -1,7 +1,7 @@
 /** Finds the files of a collection: Markdown and text that a glob names, and that lies inside the personas' folder. */
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
-import type { Collection } from "../../knowledge.ts";
+import type { Collection } from "../../contract/knowledge.ts";
 
 export type CollectionFile = {
   /** Relative to the collection's folder, with `/`. */

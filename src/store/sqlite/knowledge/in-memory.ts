@@ -1,5 +1,5 @@
 /** The index of knowledge of a command that runs without a server: in memory, and in this thread. */
-import type { IndexedFile, KnowledgeIndex } from "../../knowledge.ts";
+import type { IndexedFile, KnowledgeIndex } from "../../contract/knowledge.ts";
 import { KnowledgeDatabase } from "./database.ts";
 
 export type LocalKnowledge = KnowledgeIndex & {

@@ -1,7 +1,7 @@
 /** Reads the files of one change: looks at them, finds those that may differ from what is indexed, and sees whether they change meanwhile. */
 import type { Database } from "bun:sqlite";
 import { readFileSync, type Stats, statSync } from "node:fs";
-import type { Collection } from "../../knowledge.ts";
+import type { Collection } from "../../contract/knowledge.ts";
 import { type CollectionFile, filesOf, pathOfText } from "./files.ts";
 
 const maxFileBytes = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
 /** The index of knowledge in a thread of its own, which starts with the first request: neither indexing nor a search holds up calls. */
 import type { FoundSection } from "../../../lib/text/sections.ts";
-import type { Collection, KnowledgeIndex, KnowledgeReport } from "../../knowledge.ts";
+import type { Collection, KnowledgeIndex, KnowledgeReport } from "../../contract/knowledge.ts";
 import type { KnowledgeAnswer, KnowledgeRequest } from "./worker.ts";
 
 /** A thread that has not ended after so long is terminated. */

@@ -1,6 +1,6 @@
 /** The thread that reads, indexes and searches files. */
 import type { FoundSection } from "../../../lib/text/sections.ts";
-import type { Collection, KnowledgeReport } from "../../knowledge.ts";
+import type { Collection, KnowledgeReport } from "../../contract/knowledge.ts";
 import { KnowledgeDatabase } from "./database.ts";
 
 declare const self: Worker;
