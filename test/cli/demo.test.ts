@@ -83,6 +83,19 @@ describe("a demonstration", () => {
       expect((await answer.text()).length).toBeGreaterThan(100);
     }
   });
+
+  test("a key of a provider has nothing left, and its calls go to the other", async () => {
+    const call = (user: string) =>
+      fetch(`${demo.url}/gateway/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${demo.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "openai/gpt-5.4-mini", messages: [{ role: "user", content: user }] }),
+      });
+    const openai = async () => (await ask<Json>("providers/openai"))["keys"] as { name: string; rests: Json[] }[];
+    for (let at = 0; at < 200 && (await openai()).every(({ rests }) => rests.length === 0); at += 1)
+      expect((await call(`question ${at}`)).status).toBe(200);
+    expect((await openai()).find(({ name }) => name === "trial")?.rests).toMatchObject([{ reason: "rate_limit" }]);
+  });
 });
 
 test("the same seed makes the same calls, and another one others", async () => {

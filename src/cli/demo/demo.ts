@@ -6,10 +6,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { buildInfo } from "../../build-info.ts";
 import type { Services } from "../../call/services.ts";
-import type { Config } from "../../config/config.ts";
-import type { LoadedConfig } from "../../config/load.ts";
 import { isBehindForwardProxy } from "../../lib/http/forward-proxy.ts";
 import type { Io } from "../../lib/process/io.ts";
 import type { Logger } from "../../lib/process/log.ts";
@@ -17,10 +16,10 @@ import { systemClock } from "../../lib/time/clock.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
 import { RunningServer } from "../../server/server.ts";
+import { firstKeyName } from "../../store/sqlite/loss-guard.ts";
 import { CommandError, type Context, type ExitCode, loadFrom } from "../context.ts";
 import { surfaces } from "../local-server.ts";
-import { startFakeProviders } from "./fake-providers.ts";
-import { DemoFolder, personaIds } from "./folder.ts";
+import { type DemoProviders, editSupport, personaIds, writeFolder, writeProviders } from "./folder.ts";
 import { call, makeLiveCalls } from "./live-calls.ts";
 import { Month } from "./month.ts";
 import { openBrowser } from "./open-browser.ts";
@@ -81,40 +80,37 @@ export class Demo implements AsyncDisposable {
   /** @throws CommandError where the port is taken; or the system's, where there is no room for temporary files */
   static async start({ io, flags }: Context, options: DemoOptions = {}): Promise<Demo> {
     await using opened = new AsyncDisposableStack();
-    const path = opened.adopt(mkdtempSync(join(tmpdir(), "troupe-demo-")), (one) =>
+    const folder = opened.adopt(mkdtempSync(join(tmpdir(), "troupe-demo-")), (one) =>
       rmSync(one, { recursive: true, force: true }),
     );
-    const folder = new DemoFolder(path);
-    const providers = opened.use(startFakeProviders());
-    folder.write(providers.url, options.personaCount ?? personaIds.length);
-    const own: Io = { ...io, env: {}, cwd: path };
-    const { personas, config } = folder;
-    const place = { config, personas, data: join(path, "data"), host: "127.0.0.1", port: flags.port ?? "0" };
-    const loaded = loadFrom({ io: own, flags: place });
-    if ("errors" in loaded) throw new CommandError(loaded.errors.map(formatDiagnostic).join("\n"));
-    const socket = isBehindForwardProxy(io.env) ? join(path, "socket") : undefined;
-    const listen = [
-      ...loaded.config.listen,
-      ...(socket === undefined ? [] : [{ address: { kind: "unix", path: socket } as const, surfaces }]),
-    ];
-    const server = opened.adopt(
-      await startServer({ ...loaded.config, listen }, loaded.origins),
-      async (one) => void (await one.stop(0)),
-    );
+    const own: Io = { ...io, env: {}, cwd: folder };
+    const serve = async (config: string, port = "0", unix?: string) => {
+      const data = `${config}.data`;
+      const flags = { config, personas: join(folder, "personas"), data, host: "127.0.0.1", port };
+      const server = await startServer({ io: own, flags }, unix);
+      opened.defer(async () => void (await server.stop(0)));
+      await server.services.loading;
+      // The keys that are used are others: nobody needs this one, and the doctor would say so.
+      rmSync(join(data, firstKeyName), { force: true });
+      return server;
+    };
+    const { personaCount = personaIds.length } = options;
+    const providers = await keyedProviders(await serve(writeProviders(folder)));
+    const unix = isBehindForwardProxy(io.env) ? join(folder, "socket") : undefined;
+    const server = await serve(writeFolder(folder, providers, personaCount), flags.port, unix);
     const { services } = server;
-    await services.loading;
     const { secret: key } = await services.keys.create({ name: "you", tier: "enterprise", perMinute: 6000, surfaces });
-    // The key that is printed is another: nobody needs this one, and the doctor would say so.
-    rmSync(join(place.data, "first-key"), { force: true });
     const members = await makeMembers(services);
     const random = new Random(options.seed ?? 24);
     const ended = new AbortController();
-    const fetchOptions = socket === undefined ? {} : { unix: socket };
-    const calls = { url: server.urls[0]!, members, random, signal: ended.signal, fetchOptions };
+    const calls = { url: server.urls[0]!, members, random, signal: ended.signal, fetchOptions: unix ? { unix } : {} };
     // Each persona has served in its first version before one of them is edited.
     for (const id of personaIds) await call(calls, members[0]!, id);
+    // Their lines are written before anybody looks.
+    while (services.ledger.begun.length > 0) await setImmediate();
+    await services.ledger.flush();
     const version = versionOf(services, "acme/support");
-    folder.edit();
+    editSupport(folder);
     await services.rereadPersonas();
     await writeAudit(services, members);
     const now = options.now ?? systemClock.now();
@@ -127,7 +123,7 @@ export class Demo implements AsyncDisposable {
       opened.defer(() => live);
     }
     opened.defer(() => ended.abort());
-    return new Demo({ server, key, folder: path }, opened.move());
+    return new Demo({ server, key, folder }, opened.move());
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -135,13 +131,25 @@ export class Demo implements AsyncDisposable {
   }
 }
 
-async function startServer(config: Config, origins: LoadedConfig["origins"]): Promise<RunningServer> {
+/** @param unix a socket where it listens, too @throws CommandError */
+async function startServer(context: Context, unix: string | undefined): Promise<RunningServer> {
+  const loaded = loadFrom(context);
+  if ("errors" in loaded) throw new CommandError(loaded.errors.map(formatDiagnostic).join("\n"));
+  const { config, origins } = loaded;
+  const socket = unix === undefined ? [] : [{ address: { kind: "unix", path: unix } as const, surfaces }];
   const options = { build: buildInfo, clock: systemClock, log: silent, originsOf: () => origins };
   try {
-    return await RunningServer.start(config, options);
+    return await RunningServer.start({ ...config, listen: [...config.listen, ...socket] }, options);
   } catch (error) {
     throw new CommandError((error as Error).message);
   }
+}
+
+/** Keys of the server that stands for the providers. */
+async function keyedProviders({ urls, services: { keys } }: RunningServer): Promise<DemoProviders> {
+  const keyOf = async (perMinute: number) =>
+    (await keys.create({ name: `${perMinute}`, tier: "enterprise", perMinute })).secret;
+  return { url: urls[0]!, key: await keyOf(1_000_000), scarceKey: await keyOf(1) };
 }
 
 const versionOf = ({ personas }: Services, id: string) => personas.list().find((one) => one.id === id)!.version;

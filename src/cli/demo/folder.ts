@@ -1,26 +1,47 @@
-/** The folder of a demonstration: its configuration and its personas, in the versions that they had and have. */
+/** The folder of a demonstration: its configurations and its personas, in the versions that they had and have. */
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { endingExample, exampleModels as models, exampleNames as names } from "../../facts/examples.ts";
-import { spentKey } from "./fake-providers.ts";
 
-const configuration = (url: string) => `# The configuration of a demonstration. Its providers are part of this process.
+const modelsOf = {
+  openai: [models.openai, models.openaiSmall, endingExample],
+  anthropic: [models.anthropic, models.anthropicSmall],
+  mistral: ["mistral-medium-latest"],
+};
+
+/** What stands for all of its providers: a server of its own, where a compiled-in model answers to the names of theirs. */
+const providersConfiguration = `listen:
+  - { address: "127.0.0.1:0", surfaces: [gateway] }
+aliases: { ${Object.values(modelsOf)
+  .flat()
+  .map((model) => `${model}: builtin/eliza`)
+  .join(", ")} }
+`;
+
+/** Where its providers are, and the keys that they know: one has room for a single call a minute. */
+export type DemoProviders = { readonly url: string; readonly key: string; readonly scarceKey: string };
+
+const configuration = ({
+  url,
+  key,
+  scarceKey,
+}: DemoProviders) => `# The configuration of a demonstration. Its providers are part of this process.
 providers:
   openai:
-    base_url: ${url}/openai/v1
+    base_url: ${url}/v1
     api_keys:
-      - { key: demo-key-of-openai, name: main }
-      - { key: ${spentKey}, name: trial, weight: 0.2 }
-    models: [${models.openai}, ${models.openaiSmall}, ${endingExample}]
+      - { key: ${key}, name: main }
+      - { key: ${scarceKey}, name: trial, weight: 0.2 }
+    models: [${modelsOf.openai.join(", ")}]
   anthropic:
-    base_url: ${url}/anthropic
-    api_key: demo-key-of-anthropic
-    models: [${models.anthropic}, ${models.anthropicSmall}]
+    base_url: ${url}
+    api_key: ${key}
+    models: [${modelsOf.anthropic.join(", ")}]
   mistral:
-    base_url: ${url}/mistral/v1
-    api_key: demo-key-of-mistral
-    models: [mistral-medium-latest]
+    base_url: ${url}/v1
+    api_key: ${key}
+    models: [${modelsOf.mistral.join(", ")}]
 tiers: { free: 30, pro: 600 }
 budgets:
   all: { month: 2500 }
@@ -138,36 +159,26 @@ export const personaIds = [
 ] as const;
 export type PersonaId = (typeof personaIds)[number];
 
-export class DemoFolder {
-  readonly path: string;
-  readonly personas: string;
-  readonly config: string;
+/** @returns the path of its providers' configuration */
+export const writeProviders = (folder: string): string => write(folder, "providers.yaml", providersConfiguration);
 
-  constructor(path: string) {
-    this.path = path;
-    this.personas = join(path, "personas");
-    this.config = join(path, "troupe.yaml");
+/** @param count of personas in all; beyond the first few they are short @returns the path of its configuration */
+export function writeFolder(folder: string, providers: DemoProviders, count: number): string {
+  const all = { ...files, "acme/support.yaml": supportBefore };
+  for (const [name, text] of Object.entries(all)) write(folder, `personas/${name}`, text);
+  for (let at = personaIds.length + 1; at <= count; at += 1) {
+    const text = `description: Desk ${at}, as one of many.\nmodel: ${names.openaiSmall}\nsystem: You work at desk ${at}. Answer briefly.\n`;
+    write(folder, `personas/desks/desk-${String(at).padStart(4, "0")}.yaml`, text);
   }
+  return write(folder, "troupe.yaml", configuration(providers));
+}
 
-  /** @param providers the fake providers' address @param count of personas in all; beyond the first few they are short */
-  write(providers: string, count: number): void {
-    writeFileSync(this.config, configuration(providers));
-    for (const [name, text] of Object.entries(files)) this.#persona(name, text);
-    this.#persona("acme/support.yaml", supportBefore);
-    for (let at = personaIds.length + 1; at <= count; at += 1) {
-      const text = `description: Desk ${at}, as one of many.\nmodel: ${names.openaiSmall}\nsystem: You work at desk ${at}. Answer briefly.\n`;
-      this.#persona(`desks/desk-${String(at).padStart(4, "0")}.yaml`, text);
-    }
-  }
+/** Changes a persona, so that it has two versions and a canary. */
+export const editSupport = (folder: string): string => write(folder, "personas/acme/support.yaml", supportNow);
 
-  /** Changes a persona, so that it has two versions and a canary. */
-  edit(): void {
-    this.#persona("acme/support.yaml", supportNow);
-  }
-
-  #persona(name: string, text: string): void {
-    const path = join(this.personas, name);
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
-  }
+function write(folder: string, name: string, text: string): string {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
 }
