@@ -60,6 +60,8 @@ export class ChromiumPage implements AsyncDisposable {
   static async open(): Promise<ChromiumPage> {
     const folder = new TempFolder();
     const flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0"];
+    // Pages of tests are short-lived: what other threads would compile and collect for a long run is work in vain.
+    flags.push("--js-flags=--single-threaded-gc --no-concurrent-recompilation --max-lazy");
     const command = [program!, ...flags, `--user-data-dir=${folder.path}`, "about:blank"];
     const child = Bun.spawn(command, { stdout: "ignore", stderr: "ignore" });
     const portFile = folder.file("DevToolsActivePort");
