@@ -53,7 +53,7 @@ const calling: { readonly [K in Kind]: () => Asked } = {
   store10Kb: () => ({ kb: 10, store: true }),
 };
 
-/** The ledger's tables with their partitions: `ledger_20416`, `ledger_hours_20416`, `ledger_kinds`. */
+/** The ledger's tables with their partitions: `ledger_20416`, `ledger_hours_20416`, `ledger_dimensions`. */
 const ledgerTables = "^ledger(_|$)";
 /** Statements that belong to a call; the others are a node's own: leases, keys, windows, the ledger. */
 const ofCalls =

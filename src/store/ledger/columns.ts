@@ -2,13 +2,13 @@
  * The ledger's columns, once: both databases' tables and statements, moves, the admin API and the command line come from this table. A new
  * column is a row here, and the member of `LedgerLine` that fills it.
  *
- * Values that like calls share stand once, as a row of `ledger_kinds`; a line has its kind's number and what is its own.
+ * Values that like calls share stand once, as a row of `ledger_dimensions`; a line has the id of its dimensions and what is its own.
  */
 import { firstTokenBounds } from "../../api/words.ts";
 import { snakeCaseNumbered } from "../../lib/text/snake-case.ts";
 import { costKinds, type LedgerLine, tokenKinds } from "../contract/usage.ts";
 
-export type KindName = Exclude<
+export type DimensionName = Exclude<
   keyof LedgerLine,
   | "requestId"
   | "attempt"
@@ -52,23 +52,24 @@ const shared = [
   { name: "priceSource", as: "price_source" },
   { name: "priceDate" },
   { name: "priceNote" },
-] as const satisfies readonly { readonly name: KindName; readonly as?: string }[];
+] as const satisfies readonly { readonly name: DimensionName; readonly as?: string }[];
 
 /** Fails to compile where a member of a line has no row above. */
-type All = [Exclude<KindName, (typeof shared)[number]["name"]>] extends [never]
-  ? readonly KindName[]
+type All = [Exclude<DimensionName, (typeof shared)[number]["name"]>] extends [never]
+  ? readonly DimensionName[]
   : "a row is missing";
-export const kindNames: All = shared.map(({ name }) => name);
+export const dimensionNames: All = shared.map(({ name }) => name);
 /** The members of a line that reports group and filter by, by their names there. */
-export const reportMembers: ReadonlyMap<string, KindName> = new Map(
+export const reportMembers: ReadonlyMap<string, DimensionName> = new Map(
   shared.flatMap((column) => ("as" in column ? [[column.as, column.name] as const] : [])),
 );
-export const kindColumn = (name: KindName): string => (name === "user" ? "end_user" : snakeCaseNumbered(name));
-export const kindColumns: readonly string[] = kindNames.map(kindColumn);
+export const dimensionColumn = (name: DimensionName): string =>
+  name === "user" ? "end_user" : snakeCaseNumbered(name);
+export const dimensionColumns: readonly string[] = dimensionNames.map(dimensionColumn);
 
 /** Columns that reports group and filter by, by their names there. */
 export const reportColumns: ReadonlyMap<string, string> = new Map(
-  [...reportMembers].map(([as, name]) => [as, kindColumn(name)]),
+  [...reportMembers].map(([as, name]) => [as, dimensionColumn(name)]),
 );
 
 export const ownNames = [
@@ -78,12 +79,12 @@ export const ownTexts: readonly string[] = ["request_id", "call_of", "error_text
 export const ownColumn = snakeCaseNumbered;
 export const tokenColumns: readonly string[] = tokenKinds.map((kind) => `${snakeCaseNumbered(kind)}_tokens`);
 export const costColumns: readonly string[] = ["cost", ...costKinds.map((kind) => `${snakeCaseNumbered(kind)}_cost`)];
-/** Columns of `ledger`, but for the line's kind. */
+/** Columns of `ledger`, but for the id of its dimensions. */
 export const ownColumns: readonly string[] = [...ownNames.map(ownColumn), ...tokenColumns, ...costColumns];
 
 export const firstTokenColumns: readonly string[] = [...firstTokenBounds.map((ms) => `first_${ms}`), "first_longer"];
 
-/** Columns of the sums over the lines of one kind of a rollup in one hour, or one day. How they ended is their kind's. */
+/** Columns of the sums over the lines of like dimensions of a rollup in one hour, or one day. How they ended is one of the dimensions. */
 export const sumColumns: readonly string[] = [
   ...["calls", "unknown_costs", ...tokenColumns, ...costColumns],
   ...firstTokenColumns,
@@ -104,42 +105,42 @@ export function ledgerTables(types: {
   readonly ordered: string;
 }): string {
   const { text, number, prefix, dated, plain, ordered } = types;
-  const values = kindColumns.map((column) => `${column} ${text}`).join(",\n  ");
+  const values = dimensionColumns.map((column) => `${column} ${text}`).join(",\n  ");
   const own = ownColumns.map((column) =>
     ownTexts.includes(column)
       ? `${column} ${text}${isOptionalText(column) ? "" : " not null"}`
       : `${column} ${number}${optionalNumbers.has(column) ? "" : " not null"}`,
   );
   return `
-create table ${prefix}ledger_kinds (
-  kind ${number} primary key,
+create table ${prefix}ledger_dimensions (
+  dimensions_id ${number} primary key,
   -- The last one on which a line of it began.
   day ${number} not null,
   ${values}
 )${plain};
--- Kinds of rollups, which know a part of the values: the others are null.
+-- The dimensions of rollups, which know a part of the values: the others are null.
 create table ${prefix}ledger_groups (
   rollup ${number} not null,
-  kind ${number} not null,
+  dimensions_id ${number} not null,
   -- As above.
   day ${number} not null,
   ${values},
-  primary key (rollup, kind)
+  primary key (rollup, dimensions_id)
 )${ordered};
 create table ${prefix}ledger (
   ${own.join(",\n  ")},
-  kind ${number} not null,
+  dimensions_id ${number} not null,
   primary key (at, request_id, attempt)
 )${dated("at")};
-create index ledger_by_kind on ${prefix}ledger (kind, at);
+create index ledger_by_dimensions on ${prefix}ledger (dimensions_id, at);
 ${["hour", "day"]
   .map(
     (bucket) => `create table ${prefix}ledger_${bucket}s (
   rollup ${number} not null,
   ${bucket} ${number} not null,
-  kind ${number} not null,
+  dimensions_id ${number} not null,
   ${sumColumns.map((column) => `${column} ${number} not null`).join(",\n  ")},
-  primary key (rollup, ${bucket}, kind)
+  primary key (rollup, ${bucket}, dimensions_id)
 )${dated(bucket)};`,
   )
   .join("\n")}`;

@@ -50,7 +50,7 @@ declare
   begins date := to_date(rpad(p_span, 10, '-01'), 'YYYY-MM-DD');
   ends date := begins + case when length(p_span) = 7 then interval '1 month' else interval '1 day' end;
 begin
-  return (select coalesce(sum(cost), 0) from troupe.ledger_days d join troupe.ledger_groups using (rollup, kind)
+  return (select coalesce(sum(cost), 0) from troupe.ledger_days d join troupe.ledger_groups using (rollup, dimensions_id)
     where rollup = case when p_kind = 'all' and p_models is null then ${spentIn("all", false).id} when p_kind = 'all' then ${spentIn("all", true).id}
         when p_models is null then ${spentIn("key", false).id} else ${spentIn("key", true).id} end
       and d.day >= begins - date '1970-01-01' and d.day < ends - date '1970-01-01' and case p_kind

@@ -40,7 +40,7 @@ begin
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'troupe.ledger'::regclass)
   select min(substr(relname, 8)::bigint) into oldest from parts where substr(relname, 8)::bigint < p_before;
   if oldest is null then
-    delete from troupe.ledger_kinds where day < p_before;
+    delete from troupe.ledger_dimensions where day < p_before;
     delete from troupe.ledger_groups where day < p_before;
     return null;
   end if;

@@ -16,7 +16,7 @@ import {
 import { modelCosts, scopesOf, spansOf, usedTokens } from "../ledger/charges.ts";
 import {
   costColumns,
-  kindColumns,
+  dimensionColumns,
   ownColumn,
   ownNames,
   ownTexts,
@@ -24,16 +24,22 @@ import {
   timeGroups,
   tokenColumns,
 } from "../ledger/columns.ts";
-import { groupedByKind, type Kind, KnownKinds, kindValues, type LineKind } from "../ledger/kinds.ts";
+import {
+  type Dimensions,
+  dimensionValues,
+  groupedByDimensions,
+  KnownDimensions,
+  type LineDimensions,
+} from "../ledger/dimensions.ts";
 import {
   Bound,
   type Dialect,
   dayOf,
+  dimensionConditions,
+  dimensionsOf,
   groupColumn,
   isFiltered,
   isSearched,
-  kindConditions,
-  kindsOf,
   lineColumns,
   lineConditions,
   lineFactsOf,
@@ -65,25 +71,25 @@ const dialect: Dialect = {
 
 /** Adds the fresh lines to their sums, in one order. @param isKept which rollups have such sums */
 const addition = (bucket: string, expression: string, isKept: (rollup: Rollup) => boolean) => `
-    insert into troupe.ledger_${bucket}s as s (rollup, ${bucket}, kind, ${sumColumns.join(", ")})
-    select rollup, ${expression}, g.kind, ${sumColumns.map((name) => `sum(${name})`).join(", ")}
+    insert into troupe.ledger_${bucket}s as s (rollup, ${bucket}, dimensions_id, ${sumColumns.join(", ")})
+    select rollup, ${expression}, g.dimensions_id, ${sumColumns.map((name) => `sum(${name})`).join(", ")}
     from (${lineFactsOf({ ...dialect, prefix: "" }, "true").replace("from ledger", "from fresh")}) facts
-    join jsonb_to_recordset($6::text::jsonb) as g (of bigint, rollup bigint, kind bigint) on g.of = facts.kind
+    join jsonb_to_recordset($6::text::jsonb) as g (of bigint, rollup bigint, dimensions_id bigint) on g.of = facts.dimensions_id
     where rollup in (${rollups.filter(isKept).map(({ id }) => id)})
     group by 1, 2, 3 order by 1, 2, 3
-    on conflict (rollup, ${bucket}, kind) do update set ${sumColumns.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
+    on conflict (rollup, ${bucket}, dimensions_id) do update set ${sumColumns.map((name) => `${name} = s.${name} + excluded.${name}`).join(", ")}`;
 
-// Locks a kind's row only where its day is another one.
-const addKinds = (table: string, key: readonly string[], place: string) => `
-    insert into troupe.${table} as k (${key.join(", ")}, day, ${kindColumns.join(", ")})
-    select ${key.join(", ")}, day, ${kindColumns.join(", ")}
+// Locks a row of dimensions only where its day is another one.
+const addDimensions = (table: string, key: readonly string[], place: string) => `
+    insert into troupe.${table} as k (${key.join(", ")}, day, ${dimensionColumns.join(", ")})
+    select ${key.join(", ")}, day, ${dimensionColumns.join(", ")}
     from jsonb_populate_recordset(null::troupe.${table}, ${place}::text::jsonb) n
     where not exists (select 1 from troupe.${table} known
       where ${key.map((column) => `known.${column} = n.${column}`).join(" and ")} and known.day >= n.day)
     order by ${key.join(", ")} on conflict (${key.join(", ")}) do update set day = greatest(k.day, excluded.day)`;
 
-const append = `with kinds as (${addKinds("ledger_kinds", ["kind"], "$3")}),
-  groups as (${addKinds("ledger_groups", ["rollup", "kind"], "$7")}),
+const append = `with dimensions as (${addDimensions("ledger_dimensions", ["dimensions_id"], "$3")}),
+  groups as (${addDimensions("ledger_groups", ["rollup", "dimensions_id"], "$7")}),
   fresh as (
     insert into troupe.ledger select * from jsonb_populate_recordset(null::troupe.ledger, $1::text::jsonb)
     on conflict do nothing returning *),
@@ -147,7 +153,7 @@ export const ledgerSums =
 
 export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerRepository {
   const { background } = pools;
-  let kinds: KnownKinds | undefined;
+  let dimensions: KnownDimensions | undefined;
   /** Days whose partitions this process has seen, the latest ones. */
   const opened = new Set<number>();
   const openDays = async (lines: readonly LedgerLine[]) => {
@@ -163,7 +169,7 @@ export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerReposito
     const [row] = await background.run<{ value: number }>(
       "select value::float8 as value from troupe.generations where name = 'ledger'",
     );
-    return new KnownKinds(row!.value);
+    return new KnownDimensions(row!.value);
   };
   async function noteCalls(begun: readonly LedgerLine[]): Promise<void> {
     const owner = await calls.owner();
@@ -185,27 +191,27 @@ export function ledgerRepository(pools: Pools, calls: HeldCalls): LedgerReposito
       const lines = [...new Map(given.map((line) => [`${line.requestId} ${line.attempt}`, line])).values()].sort(
         (a, b) => Number(a.requestId > b.requestId) - Number(a.requestId < b.requestId) || a.attempt - b.attempt,
       );
-      kinds ??= await salted();
+      dimensions ??= await salted();
       await openDays(lines);
-      const known = kinds;
-      const sentKinds: LineKind[] = [];
-      const rows = groupedByKind(lines).flatMap((own) => {
-        // The latest, so that the database knows the kind for all of its days.
+      const known = dimensions;
+      const sent: LineDimensions[] = [];
+      const rows = groupedByDimensions(lines).flatMap((own) => {
+        // The latest, so that the database knows the dimensions for all of their days.
         const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
-        const kind = known.find(latest, kindValues(latest, keepable));
-        sentKinds.push(kind);
-        return own.map((line) => rowFrom(line, kind.kind));
+        const found = known.find(latest, dimensionValues(latest, keepable));
+        sent.push(found);
+        return own.map((line) => rowFrom(line, found.id));
       });
       const text = [
         JSON.stringify(rows),
         JSON.stringify(lines.map(endOf)),
-        JSON.stringify(lastOf(sentKinds).map(kindRow)),
+        JSON.stringify(lastOf(sent).map(dimensionsRow)),
         ...variantTexts(lines),
-        ...groupTexts(lastOf(sentKinds)),
+        ...groupTexts(lastOf(sent)),
       ];
       try {
         const [row] = await background.run<{ added: number; ended: string }>(append, text);
-        for (const kind of sentKinds) known.learn(kind);
+        for (const one of sent) known.learn(one);
         for (const line of given) calls.ended(line);
         return { added: row!.added, ...(JSON.parse(row!.ended) as Omit<Appended, "added">) };
       } catch (error) {
@@ -295,11 +301,11 @@ function sumQuery(
     return `${time === undefined ? groupColumn(name, dialect) : times[time]} as g${at}, `;
   });
   const tag = filter.where?.["tag"];
-  const { table, of } = kindsOf(rollup);
+  const { table, of } = dimensionsOf(rollup);
   const sums = sumNames(page).map((name) => `${sumOf[name]} as ${name}`);
   return `select ${groups.join("")}${sums.join(", ")}
-    from (${facts}) f join troupe.${table} k on k.kind = f.kind ${isTagged ? dialect.withTags : ""}
-    where ${of} ${kindConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
+    from (${facts}) f join troupe.${table} k on k.dimensions_id = f.dimensions_id ${isTagged ? dialect.withTags : ""}
+    where ${of} ${dimensionConditions(filter, dialect, bound)} ${isTagged && tag !== undefined ? `and t.value = ${bound.put(tag)}` : ""}
     ${by.length === 0 ? "" : `group by ${by.map((_, at) => at + 1).join(", ")}`}`;
 }
 
@@ -333,12 +339,12 @@ function linePage(page: LedgerPage) {
     `${lineConditions(page, bound)}${page.requestId === undefined ? "" : ` and l.request_id = ${bound.put(page.requestId)}`}`;
   const newest = (from: string) =>
     `select l.* from troupe.ledger l where ${from} order by ${newestFirst} limit ${bound.put(page.limit)}`;
-  // Each kind that fits is asked for its latest lines: no line of another one is read. A kind has none after its day.
+  // Dimensions that fit are asked for their latest lines: no other line is read. They have none after their day.
   const found = isFiltered(page)
-    ? `select l.* from troupe.ledger_kinds k cross join lateral (${newest(`l.kind = k.kind and l.at < (k.day + 1) * ${dayMs} and ${where()}`)}) l
-       where k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)} order by ${newestFirst} limit ${bound.put(page.limit)}`
+    ? `select l.* from troupe.ledger_dimensions k cross join lateral (${newest(`l.dimensions_id = k.dimensions_id and l.at < (k.day + 1) * ${dayMs} and ${where()}`)}) l
+       where k.day >= ${bound.put(dayOf(page.since))}${dimensionConditions(page, dialect, bound)} order by ${newestFirst} limit ${bound.put(page.limit)}`
     : newest(where());
-  const text = `select ${lineColumns(asNumber)} from (${found}) l join troupe.ledger_kinds k on k.kind = l.kind order by ${newestFirst}`;
+  const text = `select ${lineColumns(asNumber)} from (${found}) l join troupe.ledger_dimensions k on k.dimensions_id = l.dimensions_id order by ${newestFirst}`;
   return { text, values: bound.values };
 }
 
@@ -352,41 +358,41 @@ function edgeOf(page: LedgerPage, most: number) {
 
 function searchPage(page: LedgerPage) {
   const bound = new Bound(dialect);
-  const text = `select ${lineColumns(asNumber)} from troupe.ledger l join troupe.ledger_kinds k on k.kind = l.kind
-    where ${lineConditions(page, bound)}${ownConditions(page, bound)}${kindConditions(page, dialect, bound)}
+  const text = `select ${lineColumns(asNumber)} from troupe.ledger l join troupe.ledger_dimensions k on k.dimensions_id = l.dimensions_id
+    where ${lineConditions(page, bound)}${ownConditions(page, bound)}${dimensionConditions(page, dialect, bound)}
     order by ${newestFirst} limit ${bound.put(page.limit)}`;
   return { text, values: bound.values };
 }
 
 const asNumber = (column: string) => (ownTexts.includes(column) ? `l.${column}` : `l.${column}::float8 as ${column}`);
 
-/** One of each number: texts that the server can't keep may make two of one kind, and a statement changes a row once. */
-const lastOf = (kinds: readonly LineKind[]) => [...new Map(kinds.map((kind) => [kind.kind, kind])).values()];
+/** One of each id: texts that the server can't keep may make two of one, and a statement changes a row once. */
+const lastOf = (all: readonly LineDimensions[]) => [...new Map(all.map((one) => [one.id, one])).values()];
 
-const kindRow = ({ kind, day, values }: Kind) => ({
-  kind,
+const dimensionsRow = ({ id, day, values }: Dimensions) => ({
+  dimensions_id: id,
   day,
-  ...Object.fromEntries(kindColumns.map((column, at) => [column, values[at]])),
+  ...Object.fromEntries(dimensionColumns.map((column, at) => [column, values[at]])),
 });
 
-/** To which kind of each rollup a kind's lines are added, and those of them that the database may not have, as JSON. */
-function groupTexts(kinds: readonly LineKind[]): readonly [all: string, fresh: string] {
-  const all = kinds.flatMap(({ kind, groups }) =>
-    [...groups, { rollup: finest, kind }].map((group) => ({ of: kind, rollup: group.rollup.id, kind: group.kind })),
+/** To which dimensions of each rollup lines are added, and those of them that the database may not have, as JSON. */
+function groupTexts(dimensions: readonly LineDimensions[]): readonly [all: string, fresh: string] {
+  const all = dimensions.flatMap(({ id, groups }) =>
+    [...groups, { rollup: finest, id }].map((group) => ({ of: id, rollup: group.rollup.id, dimensions_id: group.id })),
   );
   const fresh = new Map<number, object>();
-  for (const { day, values, groups } of kinds.toSorted((a, b) => a.day - b.day))
-    for (const { rollup, kind, isNew } of groups)
-      if (isNew) fresh.set(kind, { rollup: rollup.id, ...kindRow({ kind, day, values: knownTo(rollup, values) }) });
+  for (const { day, values, groups } of dimensions.toSorted((a, b) => a.day - b.day))
+    for (const { rollup, id, isNew } of groups)
+      if (isNew) fresh.set(id, { rollup: rollup.id, ...dimensionsRow({ id, day, values: knownTo(rollup, values) }) });
   return [JSON.stringify(all), JSON.stringify([...fresh.values()])];
 }
 
 const costNames = costColumns.slice(1);
 
-function rowFrom(line: LedgerLine, kind: number): Row {
+function rowFrom(line: LedgerLine, dimensionsId: number): Row {
   const { tokens, costs } = line;
   return Object.fromEntries([
-    ["kind", kind],
+    ["dimensions_id", dimensionsId],
     // What is left out is null.
     ...ownNames.flatMap((name) => {
       const value = line[name];

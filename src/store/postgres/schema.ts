@@ -26,7 +26,7 @@ create table troupe.keys (
   revoked_at bigint
 );
 create table troupe.generations (name text primary key, value bigint not null);
--- The ledger's is no generation, but what numbers of its kinds are made with.
+-- The ledger's is no generation, but what ids of its dimensions are made with.
 insert into troupe.generations values ('keys', 0), ('ledger', ('x' || substr(md5(gen_random_uuid()::text), 1, 12))::bit(48)::bigint);
 -- A version of the keys that never comes again, though a fail-over or a backup may lose those before it: it goes by time.
 create function troupe.count_key_change() returns trigger language plpgsql as $$

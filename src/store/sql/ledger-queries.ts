@@ -15,10 +15,10 @@ import {
 import { severalOf } from "../ledger/chosen-lines.ts";
 import {
   costColumns,
+  dimensionColumn,
+  dimensionColumns,
+  dimensionNames,
   firstTokenColumns,
-  kindColumn,
-  kindColumns,
-  kindNames,
   metadataKeyOf,
   ownColumn,
   ownColumns,
@@ -30,12 +30,12 @@ import {
 } from "../ledger/columns.ts";
 import { finest, type Rollup, rollupFor } from "./ledger-rollups.ts";
 
-/** Parts of statements that the databases say in different words. `k` is a kind. */
+/** Parts of statements that the databases say in different words. `k` are a line's dimensions. */
 export type Dialect = {
   /** Prefix of the names of tables. */
   readonly prefix: string;
   readonly place: (number: number, type: "text" | "bigint") => string;
-  /** Joins each of a kind's tags, or an empty one, as `t.value`. */
+  /** Joins each of the tags, or an empty one, as `t.value`. */
   readonly withTags: string;
   readonly hasTag: (place: string) => string;
   readonly metadata: (key: string) => string;
@@ -63,8 +63,8 @@ export const maxSearched = 200_000;
 
 export const isFiltered = ({ where = {} }: LedgerFilter): boolean => Object.keys(where).length > 0;
 
-/** Which kinds fit, as further conditions. */
-export function kindConditions({ where = {} }: LedgerFilter, dialect: Dialect, bound: Bound): string {
+/** Which dimensions fit, as further conditions. */
+export function dimensionConditions({ where = {} }: LedgerFilter, dialect: Dialect, bound: Bound): string {
   const conditions = Object.entries(where).map(([name, value]) => {
     if (name === "tag") return value === "" ? "k.tags = '[]'" : dialect.hasTag(bound.put(value));
     const key = metadataKeyOf(name);
@@ -116,7 +116,7 @@ export const sumNames = ({ firstTokens }: Pick<SumsPage, "firstTokens">): readon
 /** Rows of `ledger` as those of the finest `ledger_hours` are. */
 const lineFacts = [
   `at / ${hourMs} as hour`,
-  "kind",
+  "dimensions_id",
   "1 as calls",
   "case when cost is null then 1 else 0 end as unknown_costs",
   ...tokenColumns,
@@ -135,14 +135,16 @@ export const lineFactsOf = (dialect: Dialect, where: string): string =>
 export function sumFactsOf({ table, rollup: { id } }: Part, dialect: Dialect, where: string): string {
   if (table === "ledger") return lineFactsOf(dialect, where);
   const hour = table === "ledger_days" ? "day * 24 as hour" : "hour";
-  return `select ${hour}, kind, ${sumColumns.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;
+  return `select ${hour}, dimensions_id, ${sumColumns.join(", ")} from ${dialect.prefix}${table} where rollup = ${id} and ${where}`;
 }
 
-/** The table that has the kinds of a rollup, and which of its rows are the rollup's. */
-export const kindsOf = (rollup: Rollup): { readonly table: string; readonly of: string } =>
-  rollup === finest ? { table: "ledger_kinds", of: "true" } : { table: "ledger_groups", of: `k.rollup = ${rollup.id}` };
+/** The table that has the dimensions of a rollup, and which of its rows are the rollup's. */
+export const dimensionsOf = (rollup: Rollup): { readonly table: string; readonly of: string } =>
+  rollup === finest
+    ? { table: "ledger_dimensions", of: "true" }
+    : { table: "ledger_groups", of: `k.rollup = ${rollup.id}` };
 
-/** A group that is no time, of a kind `k`, or of one of its tags. */
+/** A group that is no time, of dimensions `k`, or of one of their tags. */
 export function groupColumn(name: LedgerGroup, dialect: Dialect): string {
   if (name === "tag") return "t.value";
   const key = metadataKeyOf(name);
@@ -200,12 +202,12 @@ export function narrowed(filter: LedgerFilter, by: readonly LedgerGroup[], after
 export type Row = Record<string, string | number | null>;
 
 export const lineColumns = (of: (column: string) => string): string =>
-  [...ownColumns.map(of), ...kindColumns.map((column) => `k.${column}`)].join(", ");
+  [...ownColumns.map(of), ...dimensionColumns.map((column) => `k.${column}`)].join(", ");
 
 export function lineFrom(row: Row): LedgerLine {
   const line: Record<string, unknown> = {};
   for (const name of ownNames) line[name] = row[ownColumn(name)];
-  for (const name of kindNames) line[name] = row[kindColumn(name)];
+  for (const name of dimensionNames) line[name] = row[dimensionColumn(name)];
   return {
     ...line,
     tags: JSON.parse(row["tags"] as string) as string[],

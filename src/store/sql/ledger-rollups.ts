@@ -5,14 +5,14 @@
  */
 
 import type { LedgerFilter, LedgerGroup } from "../contract/usage.ts";
-import { type KindName, kindNames, metadataKeyOf, reportMembers, timeGroups } from "../ledger/columns.ts";
+import { type DimensionName, dimensionNames, metadataKeyOf, reportMembers, timeGroups } from "../ledger/columns.ts";
 
 export type Rollup = {
   /** In rows of sums. No other rollup gets it later. */
   readonly id: number;
   /** Which of `parts` it knows, in their order. */
   readonly parts: readonly number[];
-  readonly members: readonly KindName[];
+  readonly members: readonly DimensionName[];
   /** Sums of hours too; without them, hours are read from one that has them. */
   readonly hasHours: boolean;
 };
@@ -33,17 +33,17 @@ const named = {
   metadata: ["metadata"],
   /** What no question asks for. */
   rest: ["priceDate", "priceNote"],
-} as const satisfies Record<string, readonly KindName[]>;
+} as const satisfies Record<string, readonly DimensionName[]>;
 type Part = keyof typeof named;
 const partNames = Object.keys(named) as Part[];
 /** Every member stands in one of them. */
-export const parts: readonly (readonly KindName[])[] = partNames.map((name) => named[name]);
+export const parts: readonly (readonly DimensionName[])[] = partNames.map((name) => named[name]);
 
 const rollup = (id: number, names: readonly Part[], hasHours = false): Rollup => {
   const known = ["always", ...names] as const;
   return {
     ...{ id, hasHours, parts: known.map((name) => partNames.indexOf(name)) },
-    members: known.flatMap((name): readonly KindName[] => named[name]),
+    members: known.flatMap((name): readonly DimensionName[] => named[name]),
   };
 };
 
@@ -63,10 +63,10 @@ export const rollups: readonly Rollup[] = [
 
 /** Sums of all calls. */
 export const ofAll: Rollup = rollups[0]!;
-/** Its rows have the kinds of lines; those of all others have kinds of their own, in `ledger_groups`. */
+/** Its rows have the dimensions of lines; those of all others have fewer, in `ledger_groups`. */
 export const finest: Rollup = rollups.at(-1)!;
 
-const memberOf = (name: string): KindName =>
+const memberOf = (name: string): DimensionName =>
   name === "tag" ? "tags" : metadataKeyOf(name) !== undefined ? "metadata" : reportMembers.get(name)!;
 
 /** The one with the fewest rows that answers the question. */
@@ -78,13 +78,13 @@ export function rollupFor(bucket: "hour" | "day", { where = {} }: LedgerFilter, 
   )!;
 }
 
-const isKnown = new Map(rollups.map(({ id, members }) => [id, kindNames.map((name) => members.includes(name))]));
+const isKnown = new Map(rollups.map(({ id, members }) => [id, dimensionNames.map((name) => members.includes(name))]));
 
-/** Values of a kind, in the order of `kindColumns`. */
-export type KindValues = readonly (string | null)[];
+/** A line's dimensions, in the order of `dimensionColumns`. */
+export type DimensionValues = readonly (string | null)[];
 
-/** What a rollup knows of a kind's values, in their order; null for the rest. */
-export const knownTo = ({ id }: Rollup, values: KindValues): KindValues =>
+/** Those that a rollup knows, in their order; null for the rest. */
+export const knownTo = ({ id }: Rollup, values: DimensionValues): DimensionValues =>
   values.map((value, at) => (isKnown.get(id)![at] === true ? value : null));
 
 /** The one that a budget's span begins with. @param whose `all`, `key`, `tag` or `tier` @param isByModel for calls of some models alone */

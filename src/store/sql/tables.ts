@@ -3,7 +3,7 @@
  * one store into another. What lives for minutes is not here and stays: leases, reservations, windows of tokens, calls under way.
  */
 import { keepable } from "../../lib/text/plain-text.ts";
-import { kindColumns, ownColumns, ownTexts, sumColumns } from "../ledger/columns.ts";
+import { dimensionColumns, ownColumns, ownTexts, sumColumns } from "../ledger/columns.ts";
 
 export type ColumnKind = "text" | "integer" | "bytes";
 export type TableValue = string | number | null | Uint8Array;
@@ -56,14 +56,21 @@ export const movedTables: readonly MovedTable[] = [
   table("facts_state", "id", { text: "id in_force refused failure", integer: "due tried_at" }),
   table("alert_causes", "cause", { text: "cause", integer: "since" }),
   table("alert_messages", "id destination", { text: "id destination body", integer: "at attempts due" }),
-  table("ledger_kinds", "kind", { text: kindColumns.join(" "), integer: "kind day" }),
+  table("ledger_dimensions", "dimensions_id", { text: dimensionColumns.join(" "), integer: "dimensions_id day" }),
   table("ledger", "at request_id attempt", {
     text: ownTexts.join(" "),
-    integer: ["kind", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
+    integer: ["dimensions_id", ...ownColumns.filter((name) => !ownTexts.includes(name))].join(" "),
   }),
-  table("ledger_groups", "rollup kind", { text: kindColumns.join(" "), integer: "rollup kind day" }),
-  table("ledger_hours", "rollup hour kind", { integer: ["rollup", "hour", "kind", ...sumColumns].join(" ") }),
-  table("ledger_days", "rollup day kind", { integer: ["rollup", "day", "kind", ...sumColumns].join(" ") }),
+  table("ledger_groups", "rollup dimensions_id", {
+    text: dimensionColumns.join(" "),
+    integer: "rollup dimensions_id day",
+  }),
+  table("ledger_hours", "rollup hour dimensions_id", {
+    integer: ["rollup", "hour", "dimensions_id", ...sumColumns].join(" "),
+  }),
+  table("ledger_days", "rollup day dimensions_id", {
+    integer: ["rollup", "day", "dimensions_id", ...sumColumns].join(" "),
+  }),
   // Finished ones alone: an id whose call was under way or interrupted is called anew all the same.
   table("kept_calls", "call", {
     text: "scope request_id fingerprint run state headers",

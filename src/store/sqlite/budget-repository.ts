@@ -151,7 +151,7 @@ function costIn(database: Database, summing: Pick<LedgerSums, "addUp">, scope: s
   const [kind = "", name] = whose.split(":", 2);
   const { firstDay, endDay } = daysOf({ span });
   const sql = `select provider || '/' || upstream_model as called, sum(cost) as cost
-    from ledger_groups k cross join ledger_days d using (rollup, kind)
+    from ledger_groups k cross join ledger_days d using (rollup, dimensions_id)
     where rollup = ${spentIn(kind, model !== undefined).id} and d.day in (select value from json_each($days)) ${partOf[kind]} group by called`;
   const days = JSON.stringify(Array.from({ length: endDay - firstDay }, (_, at) => firstDay + at));
   const parameters: Record<string, string> = name === undefined ? { days } : { days, name };

@@ -3,8 +3,8 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { firstTokenBounds } from "../../api/words.ts";
 import { hourMs } from "../../lib/time/duration.ts";
 import type { Appended, LedgerLine } from "../contract/usage.ts";
-import { kindColumns, ownColumns, sumColumns } from "../ledger/columns.ts";
-import { groupedByKind, KnownKinds, kindValues, type LineKind } from "../ledger/kinds.ts";
+import { dimensionColumns, ownColumns, sumColumns } from "../ledger/columns.ts";
+import { dimensionValues, groupedByDimensions, KnownDimensions, type LineDimensions } from "../ledger/dimensions.ts";
 import { knownTo } from "../sql/ledger-rollups.ts";
 import { settling } from "./call-settlement.ts";
 import { type Increment, inserting, type LedgerSums } from "./ledger-sums.ts";
@@ -15,29 +15,29 @@ const knownLine = new Error("a line is there already");
 
 /** @returns what appends lines that are not there, settles their calls, and throws SQLite's errors */
 export function appending(database: Database, sums: LedgerSums): (lines: readonly LedgerLine[]) => Appended {
-  const insert = inserting(database, "ledger", ["kind", ...ownColumns], "on conflict do nothing");
+  const insert = inserting(database, "ledger", ["dimensions_id", ...ownColumns], "on conflict do nothing");
   const insertAll = (groups: readonly Group[]) => {
-    const rows = groups.flatMap(({ kind, lines }) => lines.map((line) => [kind.kind, line] as const));
-    if (insert(rows, (values, [kind, line]) => pushValues(values, kind, line)) < rows.length) throw knownLine;
+    const rows = groups.flatMap(({ dimensions, lines }) => lines.map((line) => [dimensions.id, line] as const));
+    if (insert(rows, (values, [id, line]) => pushValues(values, id, line)) < rows.length) throw knownLine;
   };
   const salt = database
     .query<{ value: number }, []>("select value from generations where name = 'ledger'")
     .get()!.value;
-  const kinds = new KnownKinds(salt);
-  const addKind = addingKinds(database, "ledger_kinds", ["kind"]);
-  const addGroup = addingKinds(database, "ledger_groups", ["kind", "rollup"]);
-  const addNew = ({ kind, day, values, isNew, groups }: LineKind) => {
-    if (isNew) addKind.run(kind, day, ...values);
+  const known = new KnownDimensions(salt);
+  const addDimensions = addingDimensions(database, "ledger_dimensions", ["dimensions_id"]);
+  const addGroup = addingDimensions(database, "ledger_groups", ["dimensions_id", "rollup"]);
+  const addNew = ({ id, day, values, isNew, groups }: LineDimensions) => {
+    if (isNew) addDimensions.run(id, day, ...values);
     for (const group of groups)
-      if (group.isNew) addGroup.run(group.kind, group.rollup.id, day, ...knownTo(group.rollup, values));
+      if (group.isNew) addGroup.run(group.id, group.rollup.id, day, ...knownTo(group.rollup, values));
   };
   const settle = settling(database);
   const countVariants = countingVariants(database);
   const groupsOf = (lines: readonly LedgerLine[]) =>
-    groupedByKind(lines).map((own): Group => {
-      // The latest, so that the database knows the kind for all of its days.
+    groupedByDimensions(lines).map((own): Group => {
+      // The latest, so that the database knows the dimensions for all of their days.
       const latest = own.reduce((a, b) => (b.at > a.at ? b : a));
-      return { kind: kinds.find(latest, kindValues(latest)), lines: own };
+      return { dimensions: known.find(latest, dimensionValues(latest)), lines: own };
     });
   const isThere = database.prepare<unknown, [number, string, number]>(
     "select 1 from ledger where at = ? and request_id = ? and attempt = ?",
@@ -55,7 +55,7 @@ export function appending(database: Database, sums: LedgerSums): (lines: readonl
   const appendAll = database.transaction((all: readonly LedgerLine[], known: readonly LedgerLine[]) => {
     const groups = groupsOf(all);
     insertAll(groups);
-    for (const { kind } of groups) addNew(kind);
+    for (const { dimensions } of groups) addNew(dimensions);
     sums.note(incrementsOf(groups));
     return { groups, appended: { added: all.length, spending: settle(all, known), stopped: countVariants(all) } };
   });
@@ -64,7 +64,7 @@ export function appending(database: Database, sums: LedgerSums): (lines: readonl
     for (let parts = new Map([[false, lines]]); ; parts = parted(lines)) {
       try {
         const { groups, appended } = appendAll.immediate(parts.get(false) ?? [], parts.get(true) ?? []);
-        for (const { kind } of groups) kinds.learn(kind);
+        for (const { dimensions } of groups) known.learn(dimensions);
         return appended;
       } catch (error) {
         if (error !== knownLine) throw error;
@@ -73,12 +73,21 @@ export function appending(database: Database, sums: LedgerSums): (lines: readonl
   };
 }
 
-type Group = { readonly kind: LineKind; readonly lines: readonly LedgerLine[] };
+type Group = { readonly dimensions: LineDimensions; readonly lines: readonly LedgerLine[] };
 
-/** The kind and, in the order of `ownColumns`, the line. Written out, as it runs for every call. */
-function pushValues(values: SQLQueryBindings[], kind: number, line: LedgerLine): void {
+/** The id of its dimensions and, in the order of `ownColumns`, the line. Written out, as it runs for every call. */
+function pushValues(values: SQLQueryBindings[], dimensionsId: number, line: LedgerLine): void {
   const { tokens, costs } = line;
-  values.push(kind, line.at, line.requestId, line.attempt, line.callOf, line.status, line.firstTokenMs, line.totalMs);
+  values.push(
+    dimensionsId,
+    line.at,
+    line.requestId,
+    line.attempt,
+    line.callOf,
+    line.status,
+    line.firstTokenMs,
+    line.totalMs,
+  );
   values.push(line.errorText);
   values.push(tokens.input, tokens.cacheRead, tokens.cacheWrite5m, tokens.cacheWrite1h, tokens.output);
   values.push(tokens.reasoning, tokens.audioInput, tokens.audioOutput, line.cost);
@@ -86,23 +95,23 @@ function pushValues(values: SQLQueryBindings[], kind: number, line: LedgerLine):
   values.push(costs?.reasoning ?? null, costs?.audioInput ?? null, costs?.audioOutput ?? null, costs?.other ?? null);
 }
 
-/** Kinds of one of the two tables; one that is there gets the later day. */
-function addingKinds(database: Database, table: string, key: readonly string[]) {
-  const columns = [...key, "day", ...kindColumns];
+/** Dimensions of one of the two tables; those that are there get the later day. */
+function addingDimensions(database: Database, table: string, key: readonly string[]) {
+  const columns = [...key, "day", ...dimensionColumns];
   return database.prepare<unknown, SQLQueryBindings[]>(
     `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})
      on conflict (${key.join(", ")}) do update set day = excluded.day where excluded.day > day`,
   );
 }
 
-/** What is added to the sums: one for each hour of a kind's lines. */
+/** What is added to the sums: one for each hour of lines of like dimensions. */
 function incrementsOf(groups: readonly Group[]): Increment[] {
   const found: Increment[] = [];
-  for (const { kind, lines } of groups)
+  for (const { dimensions, lines } of groups)
     for (const [hour, own] of Map.groupBy(lines, ({ at }) => Math.floor(at / hourMs))) {
       const sums = sumColumns.map(() => 0);
       for (const line of own) addTo(sums, line);
-      found.push({ hour, kinds: [...kind.groups.map((group) => group.kind), kind.kind], sums });
+      found.push({ hour, ids: [...dimensions.groups.map((group) => group.id), dimensions.id], sums });
     }
   return found;
 }

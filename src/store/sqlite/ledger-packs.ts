@@ -7,15 +7,15 @@ import type { Database } from "bun:sqlite";
 import { sumColumns } from "../ledger/columns.ts";
 import { type Rollup, rollups } from "../sql/ledger-rollups.ts";
 
-/** What lies behind it: the sums of that day whose kinds have larger numbers, and all later days. */
-export type SumsPlace = readonly [day: number, kind: number];
-/** Before every kind's number, and behind it. */
-export const [beforeKinds, behindKinds]: readonly [number, number] = [-1, Number.MAX_SAFE_INTEGER];
+/** What lies behind it: the sums of that day whose dimensions have larger ids, and all later days. */
+export type SumsPlace = readonly [day: number, id: number];
+/** Before every id, and behind it. */
+export const [beforeIds, behindIds]: readonly [number, number] = [-1, Number.MAX_SAFE_INTEGER];
 
 type Numbers = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
 export type PackedSums = {
-  readonly kinds: Float64Array;
+  readonly ids: Float64Array;
   /** In the order of the names that were asked for; undefined where all are 0. */
   readonly sums: readonly (Numbers | undefined)[];
 };
@@ -61,11 +61,11 @@ export function ledgerPacks(database: Database): LedgerPacks {
     isLarge: database.prepare<unknown, number[]>(
       `select 1 from ledger_days where rollup = ? and day = ? limit 1 offset ${fewestRows - 1}`,
     ),
-    end: database.prepare<{ kind: number | null }, number[]>(
-      "select max(until) as kind from ledger_packs where rollup = ? and day = ?",
+    end: database.prepare<{ id: number | null }, number[]>(
+      "select max(until) as id from ledger_packs where rollup = ? and day = ?",
     ),
     rows: database.prepare<unknown, number[]>(
-      `select kind, ${sumColumns.join(", ")} from ledger_days where rollup = ? and day = ? and kind > ? order by kind limit ${mostRows}`,
+      `select dimensions_id, ${sumColumns.join(", ")} from ledger_days where rollup = ? and day = ? and dimensions_id > ? order by dimensions_id limit ${mostRows}`,
     ),
     insert: database.prepare<unknown, (number | Uint8Array)[]>("insert into ledger_packs values (?, ?, ?, ?, ?)"),
   });
@@ -76,10 +76,10 @@ export function ledgerPacks(database: Database): LedgerPacks {
     const { day } = waiting.get()!;
     if (day === null) return false;
     for (const { id } of rollups) {
-      const after = end.get(id, day)!.kind ?? beforeKinds;
-      if (after === behindKinds || (after === beforeKinds && isLarge.get(id, day) === null)) continue;
+      const after = end.get(id, day)!.id ?? beforeIds;
+      if (after === behindIds || (after === beforeIds && isLarge.get(id, day) === null)) continue;
       const found = rows.values(id, day, after) as number[][];
-      const until = found.length < mostRows ? behindKinds : found.at(-1)![0]!;
+      const until = found.length < mostRows ? behindIds : found.at(-1)![0]!;
       insert.run(id, day, after, until, packedFrom(found));
       return true;
     }
@@ -93,7 +93,7 @@ export function ledgerPacks(database: Database): LedgerPacks {
       const found = asked().pack.get(id, day, after);
       if (found === null) return undefined;
       const { until, sums } = found;
-      return { packed: unpacked(sums, names), to: until === behindKinds ? [day + 1, beforeKinds] : [day, until] };
+      return { packed: unpacked(sums, names), to: until === behindIds ? [day + 1, beforeIds] : [day, until] };
     },
     changed(day) {
       asked().forget.run(day);
@@ -129,7 +129,7 @@ function placesOf(widths: Uint8Array, count: number): readonly number[] {
   return places;
 }
 
-/** @param rows a kind, and its sums */
+/** @param rows an id, and its sums */
 function packedFrom(rows: readonly (readonly number[])[]): Uint8Array {
   const widths = new Uint8Array(columnCount);
   for (const row of rows)
@@ -155,5 +155,5 @@ function unpacked(bytes: Uint8Array, names: readonly string[]): PackedSums {
   const places = placesOf(widths, count);
   const column = (at: number) =>
     widths[at] === 0 ? undefined : viewed(widths[at]!, bytes.buffer, bytes.byteOffset + places[at]!, count);
-  return { kinds: new Float64Array(column(0)!), sums: names.map((name) => column(1 + sumColumns.indexOf(name))) };
+  return { ids: new Float64Array(column(0)!), sums: names.map((name) => column(1 + sumColumns.indexOf(name))) };
 }

@@ -14,10 +14,10 @@ import {
   Bound,
   type Dialect,
   dayOf,
+  dimensionConditions,
+  dimensionsOf,
   isFiltered,
   isSearched,
-  kindConditions,
-  kindsOf,
   lineColumns,
   lineConditions,
   lineFrom,
@@ -33,7 +33,7 @@ import {
 import { finest, type Rollup, rollups } from "../sql/ledger-rollups.ts";
 import type { Synchronous } from "./asynchronous.ts";
 import { appending } from "./ledger-append.ts";
-import { beforeKinds, type LedgerPacks, type PackedSums, type SumsPlace } from "./ledger-packs.ts";
+import { beforeIds, type LedgerPacks, type PackedSums, type SumsPlace } from "./ledger-packs.ts";
 import type { LedgerSums } from "./ledger-sums.ts";
 import { LedgerTotals } from "./ledger-totals.ts";
 import type { LivenessLock } from "./liveness-lock.ts";
@@ -60,11 +60,11 @@ export function ledgerRepository(
   );
   const removing = (bucket: "hour" | "day") =>
     database.prepare<unknown, [rollup: number, before: number, max: number]>(
-      `delete from ledger_${bucket}s where (rollup, ${bucket}, kind) in
-       (select rollup, ${bucket}, kind from ledger_${bucket}s where rollup = ? and ${bucket} < ? limit ?)`,
+      `delete from ledger_${bucket}s where (rollup, ${bucket}, dimensions_id) in
+       (select rollup, ${bucket}, dimensions_id from ledger_${bucket}s where rollup = ? and ${bucket} < ? limit ?)`,
     );
   const [removeHours, removeDays] = [removing("hour"), removing("day")];
-  const removeKinds = ["ledger_kinds", "ledger_groups"].map((table) =>
+  const removeDimensions = ["ledger_dimensions", "ledger_groups"].map((table) =>
     database.prepare<unknown, { day: number }>(`delete from ${table} where day < $day`),
   );
   const ownersOf = database.prepare<{ owner: string }, []>("select distinct owner from reservations");
@@ -102,12 +102,12 @@ export function ledgerRepository(
         page.signal?.throwIfAborted();
       };
       for (const part of partsOf(narrowed(filter, by, page.after), by)) {
-        const kinds = await kindsIn(database, part, filter, page.signal);
-        const slices = kinds === undefined ? slicesOf(database, part, packs, totals.columns) : probesOf(part, kinds);
+        const ids = await dimensionsIn(database, part, filter, page.signal);
+        const slices = ids === undefined ? slicesOf(database, part, packs, totals.columns) : probesOf(part, ids);
         for (const slice of slices) {
           if (typeof slice === "function") {
             const bound = new Bound(dialect);
-            const sql = `select hour, kind, ${totals.columns.join(", ")} from (${slice(bound)})`;
+            const sql = `select hour, dimensions_id, ${totals.columns.join(", ")} from (${slice(bound)})`;
             totals.add(valuesOf(database, sql, bound) as number[][]);
           } else totals.addPacked(slice.hour, slice.packed);
           await pause();
@@ -120,14 +120,14 @@ export function ledgerRepository(
     lines: (page) => pageOf(database, page),
     async search(page, most = maxSearched) {
       if (!isSearched(page)) return { lines: await pageOf(database, page) };
-      const kinds =
-        isFiltered(page) && page.endedSince === undefined ? await kindsWithLines(database, page) : undefined;
-      if (kinds?.length === 0) return { lines: [] };
+      const ids =
+        isFiltered(page) && page.endedSince === undefined ? await dimensionsWithLines(database, page) : undefined;
+      if (ids?.length === 0) return { lines: [] };
       const where: Condition = (bound) =>
         ownConditions(page, bound) +
-        (kinds === undefined
-          ? kindConditions(page, dialect, bound)
-          : ` and l.kind in (select value from json_each(${bound.put(JSON.stringify(kinds))}))`);
+        (ids === undefined
+          ? dimensionConditions(page, dialect, bound)
+          : ` and l.dimensions_id in (select value from json_each(${bound.put(JSON.stringify(ids))}))`);
       return searched(database, page, where, most);
     },
     removeDays: (before, max) => {
@@ -142,7 +142,7 @@ export function ledgerRepository(
         if (sums < max) sums += removeHours.run(id, (day * dayMs) / hourMs, max - sums).changes;
         if (sums < max) sums += removeDays.run(id, day, max - sums).changes;
       }
-      if (sums === 0) for (const remove of removeKinds) remove.run({ day });
+      if (sums === 0) for (const remove of removeDimensions) remove.run({ day });
       return sums;
     },
   };
@@ -167,8 +167,8 @@ function* slicesOf(
   names: readonly string[],
 ): Iterable<Slice | { readonly hour: number; readonly packed: PackedSums }> {
   const { table, column, rollup } = part;
-  // A day or an hour may have many kinds.
-  const place = table === "ledger" ? ["at"] : [column, "kind"];
+  // A day or an hour may have many dimensions.
+  const place = table === "ledger" ? ["at"] : [column, "dimensions_id"];
   const of = table === "ledger" ? "" : `rollup = ${rollup.id} and `;
   const places = place.join(", ");
   const next = database.query<number[], number[]>(
@@ -176,8 +176,8 @@ function* slicesOf(
      order by ${places} limit 1 offset ${summedRows - 1}`,
   );
   // Behind everything before the part.
-  const first = table === "ledger" ? [part.from - 1] : [part.from, beforeKinds];
-  const last = table === "ledger" ? [part.to - 1] : [part.to, beforeKinds];
+  const first = table === "ledger" ? [part.from - 1] : [part.from, beforeIds];
+  const last = table === "ledger" ? [part.to - 1] : [part.to, beforeIds];
   for (let low: readonly number[] | undefined = first; low; ) {
     const from: readonly number[] = low;
     const packed: SumsPlace | undefined =
@@ -198,20 +198,20 @@ function* slicesOf(
   }
 }
 
-/** The sums of those kinds, each looked up: all others' rows are not read. */
-function* probesOf(part: Part, kinds: readonly number[]): Iterable<Slice> {
-  const step = Math.max(1, Math.floor(sliceRows / Math.max(1, kinds.length)));
+/** The sums of those dimensions, each looked up: all others' rows are not read. */
+function* probesOf(part: Part, ids: readonly number[]): Iterable<Slice> {
+  const step = Math.max(1, Math.floor(sliceRows / Math.max(1, ids.length)));
   for (let from = part.from; from < part.to; from += step) {
     const buckets = Array.from({ length: Math.min(step, part.to - from) }, (_, at) => from + at);
     const among = (bound: Bound, values: readonly number[]) =>
       `(select value from json_each(${bound.put(JSON.stringify(values))}))`;
     yield (bound) =>
-      sumFactsOf(part, dialect, `${part.column} in ${among(bound, buckets)} and kind in ${among(bound, kinds)}`);
+      sumFactsOf(part, dialect, `${part.column} in ${among(bound, buckets)} and dimensions_id in ${among(bound, ids)}`);
   }
 }
 
-/** The kinds of a part that fit; undefined where all sums are wanted, or to look them up takes longer than to read all. */
-async function kindsIn(
+/** The ids of a part's dimensions that fit; undefined where all sums are wanted, or to look them up takes longer than to read all. */
+async function dimensionsIn(
   database: Database,
   part: Part,
   filter: LedgerFilter,
@@ -219,11 +219,11 @@ async function kindsIn(
 ): Promise<readonly number[] | undefined> {
   if (part.table === "ledger" || !isFiltered(filter)) return undefined;
   const found: number[] = [];
-  for (const slice of kindSlices(database, part.rollup)) {
+  for (const slice of dimensionSlices(database, part.rollup)) {
     const bound = new Bound(dialect);
     const day = dayOf(filter.since);
-    const sql = `select k.kind from ${slice(bound)} and k.day >= ${bound.put(day)}${kindConditions(filter, dialect, bound)}`;
-    for (const [kind] of valuesOf(database, sql, bound) as [number][]) found.push(kind);
+    const sql = `select k.dimensions_id from ${slice(bound)} and k.day >= ${bound.put(day)}${dimensionConditions(filter, dialect, bound)}`;
+    for (const [id] of valuesOf(database, sql, bound) as [number][]) found.push(id);
     if (found.length * (part.to - part.from) > maxProbes) return undefined;
     await nextSlice();
     signal?.throwIfAborted();
@@ -233,17 +233,17 @@ async function kindsIn(
 
 const maxProbes = 100_000;
 
-/** The kinds of a rollup, in slices, as the end of a statement that begins with what is selected. */
-function* kindSlices(database: Database, rollup: Rollup): Iterable<Slice> {
-  const { table, of } = kindsOf(rollup);
+/** The dimensions of a rollup, in slices, as the end of a statement that begins with what is selected. */
+function* dimensionSlices(database: Database, rollup: Rollup): Iterable<Slice> {
+  const { table, of } = dimensionsOf(rollup);
   const next = database.query<[number], [number]>(
-    `select k.kind from ${table} k where ${of} and k.kind >= ? order by k.kind limit 1 offset ${sliceRows}`,
+    `select k.dimensions_id from ${table} k where ${of} and k.dimensions_id >= ? order by k.dimensions_id limit 1 offset ${sliceRows}`,
   );
   for (let from: number | undefined = 0; from !== undefined; ) {
     const first: number = from;
     const [end]: [number][] = next.values(first) as [number][];
     yield (bound) =>
-      `${table} k where ${of} and k.kind >= ${bound.put(first)}${end === undefined ? "" : ` and k.kind < ${bound.put(end[0])}`}`;
+      `${table} k where ${of} and k.dimensions_id >= ${bound.put(first)}${end === undefined ? "" : ` and k.dimensions_id < ${bound.put(end[0])}`}`;
     from = end?.[0];
   }
 }
@@ -253,7 +253,7 @@ type Condition = (bound: Bound) => string;
 /** @param where beside the page's time and place */
 function linesIn(database: Database, page: LedgerPage, where: Condition = () => ""): LedgerLine[] {
   const bound = new Bound(dialect);
-  const sql = `select ${lineColumns((column) => `l.${column}`)} from ledger l cross join ledger_kinds k on k.kind = l.kind
+  const sql = `select ${lineColumns((column) => `l.${column}`)} from ledger l cross join ledger_dimensions k on k.dimensions_id = l.dimensions_id
     where ${lineConditions(page, bound)}${where(bound)} order by ${newestFirst} limit ${bound.put(page.limit)}`;
   return database
     .query<Row, SQLQueryBindings[]>(sql)
@@ -263,7 +263,7 @@ function linesIn(database: Database, page: LedgerPage, where: Condition = () => 
 
 function pageOf(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
   if (page.requestId !== undefined) return linesOfRequest(database, page);
-  return isFiltered(page) ? linesOfKinds(database, page) : Promise.resolve(linesIn(database, page));
+  return isFiltered(page) ? linesByDimensions(database, page) : Promise.resolve(linesIn(database, page));
 }
 
 /** As ids have no index: a request's time is known by its id. */
@@ -296,25 +296,25 @@ async function searched(database: Database, page: LedgerPage, where: Condition, 
 /** More of them take as long to look up as to join. */
 const maxListed = 2_000;
 
-/** The kinds that fit and have lines in the time, so that not each line's is looked at; undefined where they are many. */
-async function kindsWithLines(database: Database, page: LedgerPage): Promise<readonly number[] | undefined> {
+/** The ids of dimensions that fit and have lines in the time, so that not each line's is looked at; undefined where they are many. */
+async function dimensionsWithLines(database: Database, page: LedgerPage): Promise<readonly number[] | undefined> {
   const tops = await latestOf(database, page);
-  return tops.length > maxListed ? undefined : tops.map(({ kind }) => kind);
+  return tops.length > maxListed ? undefined : tops.map(({ id }) => id);
 }
 
-type Top = { readonly kind: number; readonly at: number };
+type Top = { readonly id: number; readonly at: number };
 
-/** Asks each kind that fits for its latest line, and then those with the latest ones for theirs. */
-async function linesOfKinds(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
+/** Asks for the latest line of all dimensions that fit, and then those with the latest ones for theirs. */
+async function linesByDimensions(database: Database, page: LedgerPage): Promise<LedgerLine[]> {
   const tops = await latestOf(database, page);
   let found: LedgerLine[] = [];
-  for (const [number, { kind, at }] of tops.entries()) {
+  for (const [number, { id, at }] of tops.entries()) {
     const last = found[page.limit - 1];
     if (last !== undefined && last.at > at) break;
     const own = linesIn(
       database,
       last === undefined ? page : { ...page, since: Math.max(page.since, last.at) },
-      (bound) => ` and l.kind = ${bound.put(kind)}`,
+      (bound) => ` and l.dimensions_id = ${bound.put(id)}`,
     );
     found = [...found, ...own].sort(newerFirst).slice(0, page.limit);
     if (number % 50 === 49) await nextSlice();
@@ -323,16 +323,16 @@ async function linesOfKinds(database: Database, page: LedgerPage): Promise<Ledge
   return found;
 }
 
-/** Finds for each kind that fits when its latest line before the page's place began, the latest first. */
+/** Finds for all dimensions that fit when their latest line before the page's place began, the latest first. */
 async function latestOf(database: Database, page: LedgerPage): Promise<Top[]> {
   const upper = Math.min(page.until - 1, page.before?.at ?? page.until);
   const found: Top[] = [];
-  for (const slice of kindSlices(database, finest)) {
+  for (const slice of dimensionSlices(database, finest)) {
     const bound = new Bound(dialect);
-    const latest = `select l.at from ledger l where l.kind = k.kind and l.at <= ${bound.put(upper)} order by l.at desc limit 1`;
-    const sql = `select k.kind, (${latest}) from ${slice(bound)} and k.day >= ${bound.put(dayOf(page.since))}${kindConditions(page, dialect, bound)}`;
-    for (const [kind, at] of valuesOf(database, sql, bound) as [number, number | null][])
-      if (at !== null && at >= page.since) found.push({ kind, at });
+    const latest = `select l.at from ledger l where l.dimensions_id = k.dimensions_id and l.at <= ${bound.put(upper)} order by l.at desc limit 1`;
+    const sql = `select k.dimensions_id, (${latest}) from ${slice(bound)} and k.day >= ${bound.put(dayOf(page.since))}${dimensionConditions(page, dialect, bound)}`;
+    for (const [id, at] of valuesOf(database, sql, bound) as [number, number | null][])
+      if (at !== null && at >= page.since) found.push({ id, at });
     await nextSlice();
     page.signal?.throwIfAborted();
   }

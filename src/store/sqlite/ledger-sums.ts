@@ -8,11 +8,11 @@ import { sumColumns } from "../ledger/columns.ts";
 import { type Rollup, rollups } from "../sql/ledger-rollups.ts";
 import type { LedgerPacks } from "./ledger-packs.ts";
 
-/** What lines of one kind add to the sums of an hour, in the order of `sumColumns`. */
+/** What lines of like dimensions add to the sums of an hour, in the order of `sumColumns`. */
 export type Increment = {
   readonly hour: number;
-  /** Their kind in each of `rollups`. */
-  readonly kinds: readonly number[];
+  /** The ids of their dimensions in each of `rollups`. */
+  readonly ids: readonly number[];
   readonly sums: readonly number[];
 };
 
@@ -54,7 +54,7 @@ const dayOf = (hour: number) => Math.floor(hour / 24);
 type Sum = {
   readonly rollup: number;
   readonly bucket: number;
-  readonly kind: number;
+  readonly id: number;
   readonly sums: number[];
 };
 
@@ -68,14 +68,14 @@ function sumsOf(
   for (const [at, rollup] of rollups.entries()) {
     if (!isKept(rollup)) continue;
     const own = new Map<string, Sum>();
-    for (const { hour, kinds, sums } of increments) {
-      const [bucket, kind] = [bucketOf(hour), kinds[at]!];
-      const id = `${bucket} ${kind}`;
-      const known = own.get(id)?.sums;
-      if (known === undefined) own.set(id, { rollup: rollup.id, bucket, kind, sums: sums.slice() });
+    for (const { hour, ids, sums } of increments) {
+      const [bucket, id] = [bucketOf(hour), ids[at]!];
+      const place = `${bucket} ${id}`;
+      const known = own.get(place)?.sums;
+      if (known === undefined) own.set(place, { rollup: rollup.id, bucket, id, sums: sums.slice() });
       else for (let place = 0; place < sums.length; place++) known[place]! += sums[place]!;
     }
-    found.push(...[...own.values()].sort((a, b) => a.bucket - b.bucket || a.kind - b.kind));
+    found.push(...[...own.values()].sort((a, b) => a.bucket - b.bucket || a.id - b.id));
   }
   return found;
 }
@@ -84,21 +84,23 @@ function sumsOf(
 export function ledgerSums(database: Database, packs: LedgerPacks): LedgerSums {
   const grow = sumColumns.map((name) => `${name} = ${name} + excluded.${name}`).join(", ");
   const adding = (bucket: "hour" | "day") => {
-    const columns = ["rollup", bucket, "kind", ...sumColumns];
+    const columns = ["rollup", bucket, "dimensions_id", ...sumColumns];
     const add = inserting(
       database,
       `ledger_${bucket}s`,
       columns,
-      `on conflict (rollup, ${bucket}, kind) do update set ${grow}`,
+      `on conflict (rollup, ${bucket}, dimensions_id) do update set ${grow}`,
     );
     return (sums: readonly Sum[]) =>
-      add(sums, (values, { rollup, bucket: of, kind, sums: own }) => values.push(rollup, of, kind, ...own));
+      add(sums, (values, { rollup, bucket: of, id, sums: own }) => values.push(rollup, of, id, ...own));
   };
   const made = () => {
-    const noted = database.prepare<unknown, []>(`select hour, kinds, ${sumColumns.join(", ")} from ledger_increments`);
+    const noted = database.prepare<unknown, []>(
+      `select hour, dimensions_ids, ${sumColumns.join(", ")} from ledger_increments`,
+    );
     return {
-      insert: inserting(database, "ledger_increments", ["hour", "kinds", ...sumColumns]),
-      noted: () => noted.values() as [hour: number, kinds: string, ...sums: number[]][],
+      insert: inserting(database, "ledger_increments", ["hour", "dimensions_ids", ...sumColumns]),
+      noted: () => noted.values() as [hour: number, ids: string, ...sums: number[]][],
       forget: database.prepare("delete from ledger_increments"),
       ...{ addHours: adding("hour"), addDays: adding("day") },
     };
@@ -109,7 +111,7 @@ export function ledgerSums(database: Database, packs: LedgerPacks): LedgerSums {
   const addUp = () => {
     statements ??= made();
     const { noted, forget, addHours, addDays } = statements;
-    const increments = noted().map(([hour, kinds, ...sums]) => ({ hour, kinds: JSON.parse(kinds) as number[], sums }));
+    const increments = noted().map(([hour, ids, ...sums]) => ({ hour, ids: JSON.parse(ids) as number[], sums }));
     notedHere = 0;
     if (increments.length === 0) return;
     addHours(
@@ -128,9 +130,7 @@ export function ledgerSums(database: Database, packs: LedgerPacks): LedgerSums {
   return {
     note(increments) {
       statements ??= made();
-      statements.insert(increments, (values, { hour, kinds, sums }) =>
-        values.push(hour, JSON.stringify(kinds), ...sums),
-      );
+      statements.insert(increments, (values, { hour, ids, sums }) => values.push(hour, JSON.stringify(ids), ...sums));
       notedHere += increments.length;
       if (notedHere >= maxNoted) addUp();
     },

@@ -1,5 +1,5 @@
 /**
- * Adds up what a question to the ledger asks for. Sums are added here by their kinds' numbers, column by column, and only those kinds are
+ * Adds up what a question to the ledger asks for. Sums are added here by the ids of their dimensions, column by column, and only those are
  * named: SQLite sorts rows to group them, which takes it several times as long as to read them.
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
@@ -10,9 +10,9 @@ import { firstTokenColumns, sumColumns, timeGroups } from "../ledger/columns.ts"
 import {
   Bound,
   type Dialect,
+  dimensionConditions,
+  dimensionsOf,
   groupColumn,
-  kindConditions,
-  kindsOf,
   sumNames,
   sumsFrom,
 } from "../sql/ledger-queries.ts";
@@ -21,17 +21,17 @@ import type { PackedSums } from "./ledger-packs.ts";
 
 type Value = string | number | null;
 
-/** Which kinds of lines have sums in one of the question's times. */
+/** Which dimensions have sums in one of the question's times. */
 type TimeKinds = {
   /** For each group that is a time, its text. */
   readonly times: readonly (string | undefined)[];
-  /** Places in the columns of sums, by kinds. */
+  /** Places in the columns of sums, by ids. */
   readonly places: Map<number, number>;
 };
 
-/** Kinds whose sums are held before they are named: some 4 MB. */
+/** Dimensions whose sums are held before they are named: some 4 MB. */
 const maxHeld = 16_000;
-/** Kinds that are looked up in one turn of the event loop: some ten milliseconds. */
+/** Dimensions that are looked up in one turn of the event loop: some ten milliseconds. */
 const namedTogether = 2_000;
 
 /** Characters of a time in ISO 8601 that say which month, day or hour it is. */
@@ -44,7 +44,7 @@ const timeText = (name: LedgerGroup, iso: string): string | undefined => {
 const isTime = (name: LedgerGroup): boolean => timeText(name, "") !== undefined;
 
 export class LedgerTotals {
-  /** What `add()` takes of each row of sums, behind its hour and its kind. */
+  /** What `add()` takes of each row of sums, behind its hour and its id. */
   readonly columns: readonly string[];
   readonly #database: Database;
   readonly #dialect: Dialect;
@@ -77,7 +77,7 @@ export class LedgerTotals {
     return this.#heldCount > maxHeld;
   }
 
-  /** @param rows `[hour, kind, ...sums]`, those of an hour beside each other */
+  /** @param rows `[hour, id, ...sums]`, those of an hour beside each other */
   add(rows: readonly (readonly number[])[]): void {
     const places = new Int32Array(rows.length);
     for (let from = 0, to = 0; from < rows.length; from = to) {
@@ -94,10 +94,10 @@ export class LedgerTotals {
   }
 
   /** @param hour the first of its day */
-  addPacked(hour: number, { kinds, sums }: PackedSums): void {
-    const places = new Int32Array(kinds.length);
-    this.#find(hour, kinds, places);
-    if (kinds.length > this.#doubles.length) this.#doubles = new Float64Array(kinds.length);
+  addPacked(hour: number, { ids, sums }: PackedSums): void {
+    const places = new Int32Array(ids.length);
+    this.#find(hour, ids, places);
+    if (ids.length > this.#doubles.length) this.#doubles = new Float64Array(ids.length);
     for (const [column, more] of sums.entries()) {
       if (more === undefined) continue;
       this.#doubles.set(more);
@@ -105,8 +105,8 @@ export class LedgerTotals {
     }
   }
 
-  /** @param places gets those of the kinds in the columns of sums */
-  #find(hour: number, kinds: Float64Array, places: Int32Array): void {
+  /** @param places gets those of the ids in the columns of sums */
+  #find(hour: number, ids: Float64Array, places: Int32Array): void {
     const isTimed = this.#by.some(isTime);
     const iso = isTimed ? new Date(hour * hourMs).toISOString() : "";
     const times = this.#by.map((name) => timeText(name, iso));
@@ -116,12 +116,12 @@ export class LedgerTotals {
       held = { times, places: new Map() };
       this.#held.set(id, held);
     }
-    for (let at = 0; at < kinds.length; at++) {
-      const kind = kinds[at]!;
-      let place = held.places.get(kind);
+    for (let at = 0; at < ids.length; at++) {
+      const id = ids[at]!;
+      let place = held.places.get(id);
       if (place === undefined) {
         place = this.#heldCount++;
-        held.places.set(kind, place);
+        held.places.set(id, place);
       }
       places[at] = place;
     }
@@ -129,18 +129,15 @@ export class LedgerTotals {
       this.#sums = this.#sums.map((sums) => longer(sums, 2 * this.#heldCount));
   }
 
-  /** Finds the groups of the kinds that were added, all of one rollup. @param pause gives others their turn */
+  /** Finds the groups of the dimensions that were added, all of one rollup. @param pause gives others their turn */
   async name(rollup: Rollup, pause: () => Promise<void>): Promise<void> {
     const calls = this.#sums[this.columns.indexOf("calls")]!;
     const [ends, estimated] = [this.columns.length, this.columns.length + callEnds.length];
     for (const { times, places } of this.#held.values()) {
-      const kinds = Float64Array.from(places.keys()).sort();
-      for (let from = 0; from < kinds.length; from += namedTogether) {
-        for (const [kind, ended, counted, ...names] of this.#named(
-          rollup,
-          kinds.subarray(from, from + namedTogether),
-        )) {
-          const place = places.get(kind);
+      const ids = Float64Array.from(places.keys()).sort();
+      for (let from = 0; from < ids.length; from += namedTogether) {
+        for (const [id, ended, counted, ...names] of this.#named(rollup, ids.subarray(from, from + namedTogether))) {
+          const place = places.get(id);
           if (place === undefined) continue;
           const sums = this.#sumsOf(names.map((name, at) => times[at] ?? String(name)));
           if (sums === undefined) continue;
@@ -165,32 +162,32 @@ export class LedgerTotals {
   }
 
   /**
-   * Those that fit the question, each with the texts of its groups: once, or once for each of its tags. Where most kinds from the first to the
+   * Those that fit the question, each with the texts of its groups: once, or once for each of its tags. Where most dimensions from the first to the
    * last are asked for they are read one behind the other, and others among them, in a third of the time that looking each up takes.
    */
-  #named(rollup: Rollup, kinds: Float64Array) {
-    const most = 2 * kinds.length;
+  #named(rollup: Rollup, ids: Float64Array) {
+    const most = 2 * ids.length;
     const among = this.#namedWhere(
       rollup,
-      (bound) => `k.kind between ${bound.put(kinds[0]!)} and ${bound.put(kinds.at(-1)!)}`,
+      (bound) => `k.dimensions_id between ${bound.put(ids[0]!)} and ${bound.put(ids.at(-1)!)}`,
       (bound) => `limit ${bound.put(most)}`,
     );
     if (among.length < most) return among;
-    const list = JSON.stringify([...kinds]);
-    return this.#namedWhere(rollup, (bound) => `k.kind in (select value from json_each(${bound.put(list)}))`);
+    const list = JSON.stringify([...ids]);
+    return this.#namedWhere(rollup, (bound) => `k.dimensions_id in (select value from json_each(${bound.put(list)}))`);
   }
 
   #namedWhere(rollup: Rollup, where: (bound: Bound) => string, limit: (bound: Bound) => string = () => "") {
     const isTagged = this.#by.includes("tag");
     const tag = isTagged ? this.#filter.where?.["tag"] : undefined;
-    const { table, of } = kindsOf(rollup);
+    const { table, of } = dimensionsOf(rollup);
     const bound = new Bound(this.#dialect);
     const groups = this.#by.map((name) => (isTime(name) ? "''" : groupColumn(name, this.#dialect)));
-    const sql = `select ${["k.kind", "k.ended", "k.counted", ...groups].join(", ")}
+    const sql = `select ${["k.dimensions_id", "k.ended", "k.counted", ...groups].join(", ")}
       from ${table} k ${isTagged ? this.#dialect.withTags : ""} where ${of} and ${where(bound)}
-      ${kindConditions(this.#filter, this.#dialect, bound)} ${tag === undefined ? "" : `and t.value = ${bound.put(tag)}`} ${limit(bound)}`;
+      ${dimensionConditions(this.#filter, this.#dialect, bound)} ${tag === undefined ? "" : `and t.value = ${bound.put(tag)}`} ${limit(bound)}`;
     const rows: unknown = this.#database.query<SQLQueryBindings[], SQLQueryBindings[]>(sql).values(...bound.values);
-    return rows as [kind: number, ended: (typeof callEnds)[number], counted: Value, ...names: Value[]][];
+    return rows as [id: number, ended: (typeof callEnds)[number], counted: Value, ...names: Value[]][];
   }
 
   /**

@@ -26,7 +26,7 @@ create table keys (
   revoked_at integer
 ) strict, without rowid;
 create table generations (name text primary key, value integer not null) strict, without rowid;
--- The ledger's is no generation, but what numbers of its kinds are made with.
+-- The ledger's is no generation, but what ids of its dimensions are made with.
 insert into generations values ('keys', 0), ('ledger', random() & 281474976710655);
 create trigger keys_inserted after insert on keys begin
   update generations set value = value + 1 where name = 'keys';
@@ -286,11 +286,11 @@ ${ledgerTables({ text: "text", number: "integer", prefix: "", dated: () => inOrd
 create table ledger_increments (
   id integer primary key,
   hour integer not null,
-  -- JSON: their kind in each rollup.
-  kinds text not null,
+  -- JSON: the ids of their dimensions in each rollup.
+  dimensions_ids text not null,
   ${sumColumns.map((column) => `${column} integer not null`).join(",\n  ")}
 ) strict;
--- Sums of days that are over, of one rollup and of kinds from one number (less 1) to another, and the days that have some in none.
+-- Sums of days that are over, of one rollup and of dimensions from one id (less 1) to another, and the days that have some in none.
 create table ledger_packs (
   rollup integer not null,
   day integer not null,

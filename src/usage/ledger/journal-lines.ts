@@ -1,10 +1,10 @@
 /**
- * Ledger lines as they are noted in a mapped file: one text of JSON behind another, each with its checksum. The first line of a kind stands
+ * Ledger lines as they are noted in a mapped file: one text of JSON behind another, each with its checksum. The first line of like calls stands
  * whole; like ones name it, and have their own part. Read back, a note that was cut short or damaged ends the notes.
  */
 
 import type { LedgerLine } from "../../store/contract/usage.ts";
-import { isAlike } from "../../store/ledger/kinds.ts";
+import { hasSameDimensions } from "../../store/ledger/dimensions.ts";
 
 /** Header of an area: the format of its notes, and a number that tells which area was begun later. */
 const formatAt = 0;
@@ -13,10 +13,10 @@ const headerBytes = 8;
 const format = 0x5452_0005;
 /** Before each text: its checksum and its size. Behind the last one is nothing that has the right one. */
 const noteBytes = 8;
-/** So many kinds of calls are distinguished before one has to stand whole again. */
-const maxKinds = 32;
+/** So many unlike calls are remembered before one has to stand whole again. */
+const maxKnown = 32;
 
-/** What is a line's own, in the order in which it stands behind the place of the first one of its kind. A call that begins has the first four. */
+/** What is a line's own, in the order in which it stands behind the place of the first one like it. A call that begins has the first four. */
 const ownNames = [
   "requestId",
   "attempt",
@@ -35,7 +35,7 @@ export class NoteArea {
   #end = headerBytes;
   #generation = 0;
   /** Lines that stand whole, with their places. */
-  #kinds: { readonly line: LedgerLine; readonly place: number }[] = [];
+  #known: { readonly line: LedgerLine; readonly place: number }[] = [];
 
   constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -51,16 +51,16 @@ export class NoteArea {
     this.#bytes.writeUInt32LE(format, formatAt);
     this.#generation = generation;
     this.#end = headerBytes;
-    this.#kinds = [];
+    this.#known = [];
   }
 
   /** @returns whether there was room for it */
   note(line: LedgerLine): boolean {
-    for (const known of this.#kinds) if (isSameKind(known.line, line)) return this.#put(ownPart(line, known.place));
+    for (const known of this.#known) if (isLikeCall(known.line, line)) return this.#put(ownPart(line, known.place));
     const place = this.#end;
     if (!this.#put(JSON.stringify(line))) return false;
-    if (this.#kinds.length === maxKinds) this.#kinds.shift();
-    this.#kinds.push({ line, place });
+    if (this.#known.length === maxKnown) this.#known.shift();
+    this.#known.push({ line, place });
     return true;
   }
 
@@ -92,7 +92,7 @@ export function notedLines(areas: readonly Uint8Array[]): LedgerLine[] | undefin
 
 function* linesOf(bytes: Buffer): Iterable<LedgerLine> {
   const generation = bytes.readUInt32LE(generationAt);
-  const kinds = new Map<number, LedgerLine>();
+  const firsts = new Map<number, LedgerLine>();
   if (generation === 0) return;
   for (let at = headerBytes; at + noteBytes < bytes.length; ) {
     const from = at + noteBytes;
@@ -101,9 +101,9 @@ function* linesOf(bytes: Buffer): Iterable<LedgerLine> {
     const noted = JSON.parse(text.toString()) as LedgerLine | [number, ...unknown[]];
     if (Array.isArray(noted)) {
       const [place, ...own] = noted;
-      yield { ...kinds.get(place)!, ...Object.fromEntries(own.map((value, index) => [ownNames[index], value])) };
+      yield { ...firsts.get(place)!, ...Object.fromEntries(own.map((value, index) => [ownNames[index], value])) };
     } else {
-      kinds.set(at, noted);
+      firsts.set(at, noted);
       yield noted;
     }
     at = from + text.length;
@@ -119,8 +119,8 @@ function ownPart(line: LedgerLine, place: number): string {
 }
 
 /** True if two lines differ in their own parts alone. */
-const isSameKind = (a: LedgerLine, b: LedgerLine) =>
-  isAlike(a, b) &&
+const isLikeCall = (a: LedgerLine, b: LedgerLine) =>
+  hasSameDimensions(a, b) &&
   a.callOf === b.callOf &&
   a.errorText === b.errorText &&
   a.tier === b.tier &&

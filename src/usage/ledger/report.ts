@@ -21,9 +21,9 @@ import {
 } from "../../store/contract/usage.ts";
 import {
   costColumns,
+  dimensionNames,
   firstTokenColumns,
   isLedgerGroup,
-  kindNames,
   ledgerFilters,
   ledgerGroups,
   metadataKeyOf,
@@ -414,7 +414,9 @@ export function lineJson(line: LedgerLine, names: KeyNames): Omit<Call, "object"
 
 /** Members of a line beside its counts and costs, by their names in JSON; those that name the call come first. */
 const namedMembers = ["requestId", "attempt", "at", "keyId", "tags", "metadata"] as const;
-const plainMembers = [...ownNames, ...kindNames].filter((name) => !(namedMembers as readonly string[]).includes(name));
+const plainMembers = [...ownNames, ...dimensionNames].filter(
+  (name) => !(namedMembers as readonly string[]).includes(name),
+);
 const textColumns: readonly string[] = [
   ...["request_id", "attempt", "at", "key", "key_name", "tags"],
   ...plainMembers.map(snakeCaseNumbered),

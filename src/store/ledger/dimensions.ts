@@ -1,15 +1,15 @@
-/** Which lines of the ledger are of one kind, and the number of a kind. */
+/** The dimensions of the ledger's lines: what like calls share (whose, which model, how it ended), once for all of them, under an id. */
 import { isSameList } from "../../lib/json/same-list.ts";
 import { dayMs } from "../../lib/time/duration.ts";
 import type { LedgerLine } from "../contract/usage.ts";
-import { type KindValues, parts, type Rollup, rollups } from "../sql/ledger-rollups.ts";
-import { kindNames } from "./columns.ts";
+import { type DimensionValues, parts, type Rollup, rollups } from "../sql/ledger-rollups.ts";
+import { dimensionNames } from "./columns.ts";
 
 /**
- * True if two lines are of one kind. Written out, as it runs twice for every call, and what is looked up by changing names takes ten times
+ * True if two lines have the same dimensions. Written out, as it runs twice for every call, and what is looked up by changing names takes ten times
  * as long. What differs most often comes first.
  */
-export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
+export function hasSameDimensions(a: LedgerLine, b: LedgerLine): boolean {
   return (
     a.ended === b.ended &&
     a.keyId === b.keyId &&
@@ -38,8 +38,8 @@ export function isAlike(a: LedgerLine, b: LedgerLine): boolean {
   );
 }
 
-/** Lines by their kinds. Only those of one key are compared. */
-export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly LedgerLine[])[] {
+/** Lines by their dimensions. Only those of one key are compared. */
+export function groupedByDimensions(lines: readonly LedgerLine[]): readonly (readonly LedgerLine[])[] {
   const groups: LedgerLine[][] = [];
   const byKey = new Map<string, LedgerLine[][]>();
   for (const line of lines) {
@@ -49,7 +49,8 @@ export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly 
       byKey.set(line.keyId, own);
     }
     let group: LedgerLine[] | undefined;
-    for (let at = 0; at < own.length && group === undefined; at++) if (isAlike(own[at]![0]!, line)) group = own[at];
+    for (let at = 0; at < own.length && group === undefined; at++)
+      if (hasSameDimensions(own[at]![0]!, line)) group = own[at];
     if (group === undefined) {
       group = [];
       own.push(group);
@@ -61,49 +62,49 @@ export function groupedByKind(lines: readonly LedgerLine[]): readonly (readonly 
 }
 
 /** @param textOf makes a text one that the database can keep */
-export const kindValues = (line: LedgerLine, textOf = (text: string) => text): KindValues =>
-  kindNames.map((name) => {
+export const dimensionValues = (line: LedgerLine, textOf = (text: string) => text): DimensionValues =>
+  dimensionNames.map((name) => {
     const value = line[name];
     if (value === null) return null;
     return typeof value === "string" ? textOf(value) : JSON.stringify(value.map(textOf));
   });
 
-export type Kind = {
-  readonly kind: number;
+export type Dimensions = {
+  readonly id: number;
   readonly day: number;
-  readonly values: KindValues;
+  readonly values: DimensionValues;
 };
 
-/** The number of a rollup's kind, and whether the database has to get it before its sums. */
-export type Group = { readonly rollup: Rollup; readonly kind: number; readonly isNew: boolean };
+/** The id of a rollup's dimensions, and whether the database has to get them before its sums. */
+export type Group = { readonly rollup: Rollup; readonly id: number; readonly isNew: boolean };
 
-/** A kind of lines, whether the database has to get it before them, and the kinds of rollups that count them. */
-export type LineKind = Kind & { readonly isNew: boolean; readonly groups: readonly Group[] };
+/** The dimensions of lines, whether the database has to get them before these, and those of rollups that count them. */
+export type LineDimensions = Dimensions & { readonly isNew: boolean; readonly groups: readonly Group[] };
 
 const maxKnown = 5_000;
-/** One more than the largest number of a kind: as many bits as a number of JSON has, less one. */
+/** One more than the largest id: as many bits as a number of JSON has, less one. */
 const numbers = 2 ** 52;
 
 /**
- * The kinds that the database has, as far as this process knows: by their numbers, which are a keyed hash of what they are, so that every
- * process gives one kind the same number without asking. It is the sum of the hashes of its parts, and so made of what is known where
+ * The dimensions that the database has, as far as this process knows: by their ids, which are a keyed hash of what they are, so that every
+ * process gives the same ones the same id without asking. It is the sum of the hashes of their parts, and so made of what is known where
  * only their combination is new.
  */
-export class KnownKinds {
+export class KnownDimensions {
   readonly #salt: string;
   /** By a part's values, for each of `parts`. */
   readonly #hashes = parts.map((members) => ({
-    columns: members.map((name) => kindNames.indexOf(name)),
+    columns: members.map((name) => dimensionNames.indexOf(name)),
     known: new Recent<string, number>(),
   }));
-  /** Of each rollup: what its kinds' numbers begin with, and by these the last day that the database has of them. */
+  /** Of each rollup: what its ids begin with, and by these the last day that the database has of them. */
   readonly #rollups: readonly {
     readonly rollup: Rollup;
     readonly base: number;
     readonly days: Recent<number, number>;
   }[];
 
-  /** @param salt of the database, so that nobody can choose texts that have another kind's number */
+  /** @param salt of the database, so that nobody can choose texts that have the id of others */
   constructor(salt: number) {
     this.#salt = String(salt);
     this.#rollups = rollups.map((rollup) => ({
@@ -113,29 +114,29 @@ export class KnownKinds {
     }));
   }
 
-  find(line: LedgerLine, values: KindValues): LineKind {
+  find(line: LedgerLine, values: DimensionValues): LineDimensions {
     const day = Math.floor(line.at / dayMs);
     const hashes = this.#hashes.map(({ columns, known }, at) => {
-      const id = JSON.stringify(columns.map((column) => values[column]));
-      let hash = known.get(id);
+      const part = JSON.stringify(columns.map((column) => values[column]));
+      let hash = known.get(part);
       if (hash === undefined) {
-        hash = this.#hashOf(`${at} ${id}`);
-        known.set(id, hash);
+        hash = this.#hashOf(`${at} ${part}`);
+        known.set(part, hash);
       }
       return hash;
     });
     const groups = this.#rollups.map(({ rollup, base, days }): Group => {
-      const kind = rollup.parts.reduce((sum, part) => (sum + hashes[part]!) % numbers, base);
-      return { rollup, kind, isNew: (days.get(kind) ?? -1) < day };
+      const id = rollup.parts.reduce((sum, part) => (sum + hashes[part]!) % numbers, base);
+      return { rollup, id, isNew: (days.get(id) ?? -1) < day };
     });
-    const { kind, isNew } = groups.pop()!;
-    return { kind, day, values, isNew, groups };
+    const { id, isNew } = groups.pop()!;
+    return { id, day, values, isNew, groups };
   }
 
-  /** The database has it. */
-  learn({ kind, day, groups }: LineKind): void {
+  /** The database has them. */
+  learn({ id, day, groups }: LineDimensions): void {
     for (const [at, { days }] of this.#rollups.entries()) {
-      const one = groups[at]?.kind ?? kind;
+      const one = groups[at]?.id ?? id;
       days.set(one, Math.max(day, days.get(one) ?? 0));
     }
   }
