@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
+import { some } from "../helpers/long-form.ts";
 import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
 import { jsonResponse } from "../helpers/upstream-server.ts";
@@ -138,8 +139,9 @@ async function sentOf(path: string, body: Json, model: string): Promise<string> 
 }
 
 test.each(lines)("%s: as %s", async (provider, newest, ...next) => {
-  for (const [wish, asked, effort] of wishes)
-    for (const format of formatNames) {
+  const line = lines.findIndex(([, one]) => one === newest);
+  for (const [at, [wish, asked, effort]] of wishes.entries())
+    for (const format of some(formatNames, 2, line + at)) {
       const said = effort === undefined ? {} : thinking[format](effort);
       const [sent, ...others] = await sentOfEach(
         format,

@@ -7,10 +7,13 @@ import { Console } from "../console.ts";
 
 type Json = Record<string, unknown>;
 
+const event = (value: Json) => `data: ${JSON.stringify({ id: "c1", ...value })}\n\n`;
 const chunk = (delta: Json, finish: string | null = null) =>
-  `data: ${JSON.stringify({ id: "c1", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+  event({ choices: [{ index: 0, delta, finish_reason: finish }] });
+// What the upstream counts no thread is started for.
+const usage = event({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 } });
 const answering = (...deltas: Json[]) =>
-  sseResponse([...deltas.map((delta) => chunk(delta)), chunk({}, "stop"), "data: [DONE]\n\n"]);
+  sseResponse([...deltas.map((delta) => chunk(delta)), chunk({}, "stop"), usage, "data: [DONE]\n\n"]);
 
 /** A folder whose configuration has one provider. */
 function withProvider(upstream: UpstreamServer): { folder: TempFolder; shell: Console } {
