@@ -2,7 +2,7 @@
 import { CallContent } from "../api/calls.ts";
 import { Id } from "../http/openapi/describe.ts";
 import { redacted } from "../lib/text/redact.ts";
-import { storedTurn } from "../operate/calls.ts";
+import { storedMessages } from "../operate/calls.ts";
 import type { Message } from "../protocols/chat/schema.ts";
 import type { AdminPlugin } from "./act.ts";
 import { attemptLines } from "./calls.ts";
@@ -43,7 +43,7 @@ export const callContentRoutes = (plugin: AdminPlugin) =>
         ...{ object: "call.content" as const, request_id: id, messages: null, missing },
       });
       if (!services.live.config.log.content) return none("log_content_off");
-      const turn = await storedTurn(services.conversations, lines.at(-1)!);
+      const turn = await storedMessages(services.conversations, lines.at(-1)!, "turn");
       if (turn === undefined) return none("not_stored");
       await recordReading(id);
       return {

@@ -32,22 +32,17 @@ const storedIdOf = ({ requestId, callOf, format }: LedgerLine) =>
     .find(({ name }) => name === format)
     ?.answerIdPrefix.concat((callOf ?? requestId).slice("req_".length));
 
-/** What was said in a call and answered; undefined where it is not stored. */
-export async function storedTurn(
+/**
+ * What was said in a call and answered.
+ * @param reach `turn`: in the call alone; `saidUntil`: in all turns up to its answer
+ * @returns undefined where it is not stored
+ */
+export async function storedMessages(
   conversations: Conversations,
   line: LedgerLine,
+  reach: "turn" | "saidUntil",
 ): Promise<readonly Message[] | undefined> {
+  const { keyId, surface } = line;
   const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.turn(keyHolderOf(line), id);
-}
-
-const keyHolderOf = ({ keyId, surface }: LedgerLine) => ({ keyId, surface: surface as SurfaceName });
-
-/** All that was said up to a call's answer, earlier turns included; undefined where it is not stored. */
-export async function storedConversation(
-  conversations: Conversations,
-  line: LedgerLine,
-): Promise<readonly Message[] | undefined> {
-  const id = storedIdOf(line);
-  return id === undefined ? undefined : conversations.saidUntil(keyHolderOf(line), id);
+  return id === undefined ? undefined : conversations[reach]({ keyId, surface: surface as SurfaceName }, id);
 }

@@ -4,11 +4,10 @@ export const microsFrom = (dollars: number): number => Math.round(dollars * 1_00
 export const dollarsFrom = (micros: number): number => micros / 1_000_000;
 
 /** Formats money as people read it: with two decimals, or six where two would hide something. */
-export function formatDollars(micros: number): string {
-  return `$${dollarsFrom(micros).toFixed(micros % 10_000 === 0 ? 2 : 6)}`;
-}
+export const formatDollars = (micros: number): string =>
+  micros % 10_000 === 0 ? moneyWords(micros).slice(0, -4) : moneyWords(micros);
 
-/** For people: `-$0.000123`. */
+/** With all six decimals, for columns: `-$0.000123`. */
 export const moneyWords = (microDollars: number): string =>
   `${microDollars < 0 ? "-" : ""}$${dollarsOf(Math.abs(microDollars))}`;
 

@@ -1,15 +1,17 @@
 /** `troupe prices update`: shows what another list changes, and takes it. */
 
+import { isAddress } from "../../config/address-errors.ts";
 import type { Config } from "../../config/config.ts";
+import { FactsError } from "../../facts/bundle.ts";
 import { ListError, type PriceChange, parsePriceList, priceChanges } from "../../facts/prices/list-format.ts";
 import type { ListedPrice } from "../../facts/prices/listed.ts";
-import { boundedBody } from "../../lib/http/bounded-body.ts";
 import { printableLine } from "../../lib/text/printable.ts";
 import { sha256Of } from "../../lib/text/sha256.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { namedModels } from "../../operate/checks/named-models.ts";
 import { providers } from "../../providers/registry.ts";
 import { Accounts } from "../../upstream/accounts.ts";
+import { readPlace } from "../../usage/facts/fetch.ts";
 import { calledModels, concernsOf } from "../../usage/prices/concerns.ts";
 import { storedListPath, storeList } from "../../usage/prices/stored-list.ts";
 import { CommandError, type Context, type ExitCode, withConfig } from "../context.ts";
@@ -95,22 +97,15 @@ const fetchMs = 30_000;
 /** @throws CommandError */
 async function readList({ io }: Context, source: string): Promise<Uint8Array> {
   try {
-    if (/^https?:\/\//i.test(source)) return await fetchList(source);
+    if (isAddress(source)) return await readPlace(source, maxListBytes, AbortSignal.timeout(fetchMs));
     const text = io.readFile(source);
     if (text === undefined) throw new CommandError(`There is no file ${printableLine(source)}.`);
     return new TextEncoder().encode(text);
   } catch (error) {
+    if (error instanceof FactsError) throw new CommandError(`${error.message}.`);
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${printableLine(source)} can't be read: ${(error as Error).message}`);
   }
-}
-
-async function fetchList(source: string): Promise<Uint8Array> {
-  const answer = await fetch(source, { signal: AbortSignal.timeout(fetchMs) });
-  if (!answer.ok) throw new CommandError(`${printableLine(source)} answers with the status ${answer.status}.`);
-  const bytes = await boundedBody(answer, maxListBytes);
-  if (bytes === undefined) throw new CommandError(`${printableLine(source)} is too large for a price list.`);
-  return bytes;
 }
 
 /** @throws CommandError */

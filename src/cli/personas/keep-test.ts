@@ -5,7 +5,7 @@ import { Conversations } from "../../conversations/conversations.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { systemClock } from "../../lib/time/clock.ts";
 import { formatDiagnostic } from "../../lib/yaml/yaml.ts";
-import { attemptsOf, storedConversation } from "../../operate/calls.ts";
+import { attemptsOf, storedMessages } from "../../operate/calls.ts";
 import { planTest } from "../../operate/suites/run-tests.ts";
 import { readSource, replaceSource, sourcePathOf } from "../../personas/file/source-file.ts";
 import type { Persona } from "../../personas/persona.ts";
@@ -143,7 +143,7 @@ export function keepCallAsTest(
     if (line.persona === null)
       throw new CommandError(`${requestId} was a call of the model ${printable(line.model)}, and of no persona.`);
     const conversations = new Conversations(store, systemClock, () => config.conversations.retentionDays);
-    const said = await storedConversation(conversations, line);
+    const said = await storedMessages(conversations, line, "saidUntil");
     if (said === undefined)
       throw new CommandError(
         `What was said in ${requestId} is not kept: only calls with store: true are, until they are deleted or their retention ends.`,

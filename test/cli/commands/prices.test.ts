@@ -240,6 +240,10 @@ describe("troupe prices update", () => {
     using upstream = new UpstreamServer(() => new Response("", { status: 404 }));
     expect((await shell.run("prices update nowhere.json")).err).toContain("There is no file nowhere.json.");
     expect((await shell.run(`prices update ${upstream.url}/x`)).err).toContain("answers with the status 404");
+    using moved = new UpstreamServer(
+      () => new Response(null, { status: 302, headers: { location: "http://10.0.0.1/" } }),
+    );
+    expect((await shell.run(`prices update ${moved.url}/x`)).err).toContain("redirects to http://10.0.0.1/: name the");
     expect(await shell.run("prices update new.json --sha256 abc")).toMatchObject({ code: 2 });
   });
 
