@@ -50,8 +50,9 @@ describe("in bash", () => {
 
 test("in fish, each command and flag stands with its summary, at its place", async () => {
   const lines = (await scriptFor("fish")).trimEnd().split("\n");
-  expect(lines).toContain(
-    "complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create update list show revoke rotate help' -f -a revoke -d 'Revoke a key, from the next request on'",
+  const revoke = lines.find((line) => line.includes(" -a revoke "));
+  expect(revoke).toMatch(
+    /^complete -c troupe -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create [a-z ]+ help' -f -a revoke -d 'Revoke a key, from the next request on'$/,
   );
   const place = "complete -c troupe -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create'";
   expect(lines).toContain(`${place} -l tier -d 'Its plan'`);

@@ -153,8 +153,8 @@ for (const name of families) {
         expect(roles).toEqual(["user", "assistant", "tool", ...images]);
         const [asked] = sentMessages()[1]!["tool_calls"] as [Body];
         expect(sentMessages()[2]!["tool_call_id"]).toBe(asked["id"] as string);
-        const thoughts = thoughtFields[name];
-        if (thoughts !== undefined) expect(sentMessages()[1]![thoughts]).toBe("Ask.");
+        const thoughts = Object.entries(sentMessages()[1]!).filter(([, value]) => value === "Ask.");
+        expect(thoughts.map(([field]) => field)).toEqual([thoughtFields[name] ?? []].flat());
       });
     }
 

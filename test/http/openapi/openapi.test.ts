@@ -90,7 +90,6 @@ describe("the API's description", () => {
   test("says each shape once, by its name, and is small enough to generate clients from", async () => {
     const document = (await openApiDocument(surfaceNames, adminRoutes)) as Document;
     expect(JSON.stringify(document).length).toBeLessThan(480 * 1024);
-    expect(JSON.stringify(document, null, 2).length).toBeLessThan(900 * 1024);
     const { schemas } = document.components;
     const named = ["Message", "AssistantMessage", "ChatCompletion", "ResponseObject", "Key", "Budget", "Call", "Usage"];
     expect(Object.keys(schemas)).toEqual(expect.arrayContaining([...named, "Model", "MessagesRequest", "Error"]));
