@@ -100,7 +100,7 @@ export async function renderBodies(
     }
     try {
       const rendered = await renderRequest(tools, targetOf(accounts, model, composed, source), signal);
-      bodies.set(model, rendered && { body: parseJson(new TextDecoder().decode(rendered.body)) });
+      bodies.set(model, rendered && { body: parseJson(rendered.body) });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       bodies.set(model, error.message);
@@ -168,19 +168,18 @@ async function renderModel(
   const target = targetOf(accounts, model, composed, source);
   const rendered = await renderRequest(tools, target, signal);
   if (rendered === undefined) return { request: null, parts: [] };
-  const body = new TextDecoder().decode(rendered.body);
   const encode = async (changed: ComposedRequest) => {
     try {
       // Without the source: a changed part must not be copied from there.
       const other = await renderRequest(tools, inFormatOf(target, targetOf(accounts, model, changed)), signal);
-      return parseJson(new TextDecoder().decode(other!.body));
+      return parseJson(other!.body);
     } catch (error) {
       if (error instanceof ApiError) return undefined;
       throw error;
     }
   };
   const named = { name: target.call.model, origin };
-  return { request: { ...rendered, body }, parts: await bodyOrigins(parseJson(body), composed, parts, named, encode) };
+  return { request: rendered, parts: await bodyOrigins(parseJson(rendered.body), composed, parts, named, encode) };
 }
 
 /** A changed request might go by another format, in which nothing stands where it stood. */

@@ -29,8 +29,8 @@ type Sources = { readonly texts: Text[]; readonly fields: string[] };
 
 const byProvider: Origin = { kind: "provider" };
 
-/** A private-use character, which no rule of a provider looks for. */
-const mark = "\u{f8ff}";
+/** A private-use character, which no caller sends and no rule of a provider looks for: a text with it is another one. */
+export const mark = "\u{f8ff}";
 
 /**
  * @param body as it is sent

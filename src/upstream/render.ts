@@ -6,8 +6,8 @@ import { Upstream } from "./client.ts";
 import type { CallObserver } from "./observer.ts";
 import type { Target } from "./target.ts";
 
-/** A request whose body is at hand. */
-export type RenderedRequest = Omit<HttpRequest, "body"> & { readonly body: Uint8Array };
+/** A request whose body is at hand, as text. */
+export type RenderedRequest = Omit<HttpRequest, "body"> & { readonly body: string };
 
 /**
  * @param media fetches what this upstream takes no URLs of, as in a call
@@ -30,7 +30,7 @@ export async function renderRequest(
   }
   const { body = "", ...head } = transport.request!;
   const pieces = typeof body === "string" || body instanceof Uint8Array ? [body] : (body as Iterable<string>);
-  return { ...head, body: Buffer.concat([...pieces].map((piece) => Buffer.from(piece as string))) };
+  return { ...head, body: Buffer.concat([...pieces].map((piece) => Buffer.from(piece as string))).toString() };
 }
 
 /** Sends nothing. */

@@ -11,6 +11,7 @@ import type { Source } from "../../protocols/body/source.ts";
 import { chat } from "../../protocols/chat/chat.ts";
 import { ApiError } from "../../protocols/errors.ts";
 import { formatModelId } from "../../protocols/model-id.ts";
+import { mark } from "../../upstream/body-origins.ts";
 import { type RenderedRequest, renderRequest } from "../../upstream/render.ts";
 import type { Target } from "../../upstream/target.ts";
 
@@ -27,7 +28,6 @@ const maxPlaces = 20;
 
 type Fate = "unchanged" | "changed" | "no_effect";
 type Field = { readonly name: string; readonly fate: Fate; readonly to: readonly string[] };
-type Sent = Omit<RenderedRequest, "body"> & { readonly body: string };
 type Question = {
   readonly services: Services;
   readonly context: RequestContext;
@@ -45,12 +45,9 @@ export async function previewOfCall({ services, context, surface, caller, source
     throw ApiError.unsupported("previous_response_id", "previous_response_id: stored turns are not shown here.");
   const plan = await surface.plan(services, caller, request, source);
   const tools = { clock: services.clock, media: fetchedOnce(services.media) };
-  const send = async (target: Target): Promise<Sent | undefined> => {
-    const rendered = await renderRequest(tools, target, signal);
-    return rendered && { ...rendered, body: new TextDecoder().decode(rendered.body) };
-  };
+  const send = (target: Target) => renderRequest(tools, target, signal);
   /** What another body would send to the same model; undefined where that is refused. */
-  const sendOther = async (other: JsonObject, at: number): Promise<Sent | undefined> => {
+  const sendOther = async (other: JsonObject, at: number): Promise<RenderedRequest | undefined> => {
     try {
       const called = chat.parse({ parsed: other, body: JSON.stringify(other) }, context).request;
       const planned = await surface.plan(services, caller, called, { parsed: other, body: JSON.stringify(other) });
@@ -100,13 +97,10 @@ function useOf({ strategy }: Plan, { pool }: Target, at: number): "first" | "fal
   return pool === undefined ? "first" : "pooled";
 }
 
-const cut = ({ method, url, headers, body }: Sent) => ({
+const cut = ({ method, url, headers, body }: RenderedRequest) => ({
   ...{ method, url, headers, body: body.slice(0, maxShown) },
   is_cut: body.length > maxShown,
 });
-
-/** A private-use character, which no caller sends and no rule of a provider looks for. */
-const mark = "\u{f8ff}";
 
 /** A body without the field, or with another value where a call needs one. */
 function without(parsed: JsonObject, name: string): JsonObject {
@@ -123,9 +117,9 @@ function without(parsed: JsonObject, name: string): JsonObject {
  */
 async function fieldsOf(
   parsed: JsonObject,
-  sent: Sent,
+  sent: RenderedRequest,
   at: number,
-  sendOther: (other: JsonObject, at: number) => Promise<Sent | undefined>,
+  sendOther: (other: JsonObject, at: number) => Promise<RenderedRequest | undefined>,
 ): Promise<typeof nothing> {
   const body = parseJson(sent.body);
   if (!isObject(body)) return nothing;
@@ -146,7 +140,7 @@ async function fieldsOf(
 /** Differ with every body. */
 const ofEveryBody = /^(?:content-length|authorization|x-amz-.*)$/i;
 
-function placesOf(sent: Sent, other: Sent): string[] {
+function placesOf(sent: RenderedRequest, other: RenderedRequest): string[] {
   const places: string[] = [];
   const compare = (one: unknown, two: unknown, path: readonly PathPart[]): void => {
     if (places.length >= maxPlaces || Bun.deepEquals(one, two)) return;
