@@ -5,6 +5,7 @@ import type { KeySurface } from "../config/surfaces.ts";
 import { isoTime } from "../lib/time/clock.ts";
 import type { KeyRepository, KeyRow } from "../store/contract/store.ts";
 import type { KeySpec } from "./key-spec.ts";
+import { KnownKeys } from "./known-keys.ts";
 
 /** All that is known about a key but the key itself. Times are Unix milliseconds. */
 export type KeyInfo = KeySpec & {
@@ -110,14 +111,16 @@ const values: Readonly<Record<Order, (key: Listed, uses: Uses) => string | numbe
   name: ({ words }) => words[0]!,
 };
 
-/** All keys, read once for each version of them; when they were last used is read each time. */
+/** All keys, by what changed since they were read last; when they were last used is read each time. */
 export class KeyList {
   readonly #rows: KeyRepository;
+  readonly #known: KnownKeys<Listed>;
   #read: { readonly version: number; readonly all: readonly Listed[] } | undefined;
   readonly #sorted = new Map<SortedBy, readonly Listed[]>();
 
   constructor(rows: KeyRepository) {
     this.#rows = rows;
+    this.#known = new KnownKeys(rows, listed);
   }
 
   /** @param here uses that are not written yet @throws StorageError */
@@ -163,7 +166,9 @@ export class KeyList {
     // Asked before they are read: what changes in between is read the next time.
     const version = this.#rows.version();
     if (this.#read?.version === version) return this.#read.all;
-    const all = (await this.#rows.list()).map(listed);
+    const take = await this.#known.read();
+    if (take() === undefined) return this.#read!.all;
+    const all = [...this.#known.made()].sort((a, b) => a.row.createdAt - b.row.createdAt || (a.id < b.id ? -1 : 1));
     this.#read = { version, all };
     this.#sorted.clear();
     return all;

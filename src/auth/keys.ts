@@ -16,6 +16,7 @@ import { infoOf, type KeyInfo, KeyList, type KeyQuery } from "./key-info.ts";
 import { KeyError, matchKey } from "./key-lookup.ts";
 import { hashOf, isWellFormed, newSecret, shownLength } from "./key-secret.ts";
 import { checkSpec, type KeyChanges, type KeySpec } from "./key-spec.ts";
+import { KnownKeys } from "./known-keys.ts";
 
 /** The owner of a valid key, and what it may do. */
 export type Caller = {
@@ -53,6 +54,14 @@ export function mayUseProvider(caller: Caller, provider: string): boolean {
 
 type Known = { readonly caller: Caller; readonly expiresAt: number };
 
+/** What calls may use of a key: of a revoked one nothing. */
+type Usable = {
+  readonly id: string;
+  /** By the hash of its secret, and of the one before it. */
+  readonly byHash: readonly (readonly [hash: string, known: Known])[];
+  readonly tokensPerMinute: number | null;
+};
+
 const touchEveryMs = 60_000;
 
 export class Keys {
@@ -60,13 +69,11 @@ export class Keys {
   readonly #list: KeyList;
   readonly #clock: Clock;
   readonly #tiers: { readonly free: number; readonly pro: number };
+  readonly #usable: KnownKeys<Usable>;
   /** By hash; what can't be used any more is not here. */
-  #known = new Map<string, Known>();
-  #tokenLimits = new Map<string, number>();
+  readonly #known = new Map<string, Known>();
+  readonly #tokenLimits = new Map<string, number>();
   #version = -1;
-  /** Readings that were begun, and which of them is what is known. */
-  #begun = 0;
-  #taken = 0;
   /** Read together with the keys, as one version covers both. */
   beside: (() => Promise<void>) | undefined;
   /** The latest reading of the keys, and the version that it began at. */
@@ -80,6 +87,7 @@ export class Keys {
   constructor(rows: KeyRepository, clock: Clock, tiers: { readonly free: number; readonly pro: number }) {
     this.#rows = rows;
     this.#list = new KeyList(rows);
+    this.#usable = new KnownKeys(rows, (row) => this.#usableFrom(row));
     this.#clock = clock;
     this.#tiers = tiers;
   }
@@ -89,21 +97,22 @@ export class Keys {
     return [...new Set([...this.#known.values()].map(({ caller }) => caller.keyId))];
   }
 
-  /** Reads all keys. @throws StorageError */
+  /** Reads the keys that changed since they were read last. @throws StorageError */
   async load(): Promise<void> {
     // Asked before the keys are read: a change in between is then noticed by the next call.
     const version = this.#rows.version();
-    this.#begun += 1;
-    const reading = this.#begun;
-    const usable = (await this.#rows.list()).filter((row) => row.revokedAt === null);
+    const take = await this.#usable.read();
     await this.beside?.();
-    // A later reading was quicker. Versions don't show it: a database that lost its last moments goes back.
-    if (reading < this.#taken) return;
-    this.#taken = reading;
-    this.#tokenLimits = new Map(
-      usable.flatMap(({ id, tokensPerMinute }) => (tokensPerMinute === null ? [] : [[id, tokensPerMinute]])),
-    );
-    this.#known = new Map(usable.flatMap((row) => this.#knownBy(row)));
+    const changes = take();
+    if (changes === undefined) return;
+    for (const { id, byHash } of changes.gone) {
+      for (const [hash] of byHash) this.#known.delete(hash);
+      this.#tokenLimits.delete(id);
+    }
+    for (const { id, byHash, tokensPerMinute } of changes.made) {
+      for (const [hash, known] of byHash) this.#known.set(hash, known);
+      if (tokensPerMinute !== null) this.#tokenLimits.set(id, tokensPerMinute);
+    }
     this.#version = version;
   }
 
@@ -316,16 +325,14 @@ export class Keys {
     for (const [id, at] of written) if (this.#uses.get(id) === at) this.#uses.delete(id);
   }
 
-  /** By the hash of its secret, and of the one before it. */
-  #knownBy(row: KeyRow): [hash: string, known: Known][] {
+  #usableFrom(row: KeyRow): Usable {
+    const { id, hash, oldHash, oldUntil, tokensPerMinute } = row;
+    if (row.revokedAt !== null) return { id, byHash: [], tokensPerMinute: null };
     const known = this.#knownFrom(row);
-    const { hash, oldHash, oldUntil } = row;
-    if (oldHash === null || oldUntil === null) return [[hash, known]];
-    const old = { ...known, expiresAt: Math.min(known.expiresAt, oldUntil) };
-    return [
-      [oldHash, old],
-      [hash, known],
-    ];
+    const byHash: [string, Known][] = [[hash, known]];
+    if (oldHash !== null && oldUntil !== null)
+      byHash.unshift([oldHash, { ...known, expiresAt: Math.min(known.expiresAt, oldUntil) }]);
+    return { id, byHash, tokensPerMinute };
   }
 
   #knownFrom(row: KeyRow): Known {

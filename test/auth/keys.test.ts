@@ -6,7 +6,7 @@ import { KeyError } from "../../src/auth/key-lookup.ts";
 import { isWellFormed, newSecret } from "../../src/auth/key-secret.ts";
 import type { KeySpec } from "../../src/auth/key-spec.ts";
 import { type Caller, Keys, mayUseModel } from "../../src/auth/keys.ts";
-import type { KeyRow } from "../../src/store/contract/store.ts";
+import { type ChangedKeys, changeModulus, type KeyRow } from "../../src/store/contract/store.ts";
 import { openStore, type SqliteStore } from "../../src/store/sqlite/store.ts";
 import { runScript } from "../helpers/child-process.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
@@ -15,6 +15,12 @@ import { Troupe } from "../helpers/troupe.ts";
 
 const plans = { free: 10, pro: 100 };
 const pro: KeySpec = { name: "someone", tier: "pro" };
+
+/** What a database with these rows gives. */
+const changesIn = (rows: readonly (KeyRow & { readonly change: number })[], since: number): ChangedKeys => ({
+  rows: rows.filter(({ change }) => change > since),
+  digest: `${rows.length} ${rows.reduce((sum, { change }) => sum + (change % changeModulus), 0)}`,
+});
 
 type House = { folder: TempFolder; store: SqliteStore; keys: Keys; clock: ManualClock } & Disposable;
 
@@ -47,12 +53,12 @@ describe("keys that have changed and can't be read", () => {
     const { keys, store } = troupe.server.services;
     const statusOf = async (key: string) => (await troupe.fetch("/v1/models", { key })).status;
     expect(await statusOf(troupe.key)).toBe(200);
-    const list = store.keys.list.bind(store.keys);
-    Object.assign(store.keys, { list: () => Promise.reject(new Error("broken")) });
+    const changes = store.keys.changes.bind(store.keys);
+    Object.assign(store.keys, { changes: () => Promise.reject(new Error("broken")) });
     const { secret } = await keys.create(pro);
     expect([await statusOf(secret), await statusOf(newSecret())]).toEqual([503, 503]);
     expect([await statusOf("trp_x"), await statusOf(troupe.key)]).toEqual([401, 200]);
-    Object.assign(store.keys, { list });
+    Object.assign(store.keys, { changes });
     expect([await statusOf(secret), await statusOf(newSecret())]).toEqual([200, 401]);
   });
 });
@@ -255,15 +261,23 @@ describe("changes", () => {
     using house = makeHouse();
     const { secret, key } = await house.keys.create(pro);
     const [row] = await house.store.keys.list();
-    const state = { version: 10, rows: [row!] };
-    const rows = { ...house.store.keys, version: () => state.version, list: async () => state.rows };
+    const state = { version: 10, rows: [{ ...row!, change: 10 }] };
+    const changes = async (since: number) => changesIn(state.rows, since);
+    const rows = { ...house.store.keys, version: () => state.version, changes };
     const node = { ...house, keys: new Keys(rows, house.clock, plans) };
     expect((await find(node, secret))?.keyId).toBe(key.id);
     Object.assign(state, { version: 8, rows: [] });
     expect(await find(node, secret)).toBeUndefined();
-    Object.assign(state, { version: 9, rows: [row!] });
+    Object.assign(state, { version: 9, rows: [{ ...row!, change: 9 }] });
     expect((await find(node, secret))?.keyId).toBe(key.id);
-    Object.assign(state, { version: 10, rows: [{ ...row!, revokedAt: 1 }] });
+    const revoked = { ...row!, revokedAt: 1, change: 10 };
+    Object.assign(state, { version: 10, rows: [revoked] });
+    expect(await find(node, secret)).toBeUndefined();
+    // It lost that, and another key was made since.
+    const other = { ...row!, id: "key_other", hash: "other", change: 11 };
+    Object.assign(state, { version: 11, rows: [{ ...row!, change: 9 }, other] });
+    expect((await find(node, secret))?.keyId).toBe(key.id);
+    Object.assign(state, { version: 12, rows: [revoked, other] });
     expect(await find(node, secret)).toBeUndefined();
   });
 
@@ -272,22 +286,54 @@ describe("changes", () => {
     const { secret } = await house.keys.create(pro);
     const [row] = await house.store.keys.list();
     let version = 10;
-    const readings: PromiseWithResolvers<readonly KeyRow[]>[] = [];
-    const list = () => {
-      readings.push(Promise.withResolvers<readonly KeyRow[]>());
-      return readings.at(-1)!.promise as Promise<KeyRow[]>;
+    const readings: PromiseWithResolvers<ChangedKeys>[] = [];
+    const changes = () => {
+      readings.push(Promise.withResolvers<ChangedKeys>());
+      return readings.at(-1)!.promise;
     };
     const node = {
       ...house,
-      keys: new Keys({ ...house.store.keys, version: () => version, list }, house.clock, plans),
+      keys: new Keys({ ...house.store.keys, version: () => version, changes }, house.clock, plans),
     };
     const first = find(node, secret);
     version = 9;
     const second = find(node, secret);
-    readings[1]!.resolve([]);
+    readings[1]!.resolve(changesIn([], -1));
     expect(await second).toBeUndefined();
-    readings[0]!.resolve([row!]);
+    readings[0]!.resolve(changesIn([{ ...row!, change: 1 }], -1));
     expect(await first).toBeUndefined();
+  });
+
+  test("a change of one has that one read alone, also while it is rotated, revoked, or made by hand", async () => {
+    using house = makeHouse();
+    for (let at = 0; at < 20; at += 1) await house.keys.create({ ...pro, name: `key ${at}` });
+    const read: number[] = [];
+    const changes = async (since: number) => {
+      const changed = await house.store.keys.changes(since);
+      read.push(changed.rows.length);
+      return changed;
+    };
+    const node = { ...house, keys: new Keys({ ...house.store.keys, changes }, house.clock, plans) };
+    const { secret, key } = await house.keys.create(pro);
+    expect(await find(node, secret)).toBeDefined();
+    await house.keys.update(key.id, { tokensPerMinute: 7 });
+    expect((await find(node, secret)) && node.keys.tokensPerMinute(key.id)).toBe(7);
+    const rotated = await house.keys.rotate(key.id, 1_000);
+    expect([await find(node, rotated.secret), await find(node, secret)].map((one) => one?.keyId)).toEqual([
+      key.id,
+      key.id,
+    ]);
+    const again = await house.keys.rotate(key.id);
+    expect(await find(node, again.secret)).toBeDefined();
+    expect([await find(node, rotated.secret), await find(node, secret)]).toEqual([undefined, undefined]);
+    await house.keys.revoke(key.id);
+    expect([await find(node, again.secret), node.keys.tokensPerMinute(key.id)]).toEqual([undefined, undefined]);
+    expect(read).toEqual([21, 1, 1, 1, 1]);
+    using other = new Database(house.store.path);
+    other.run("delete from keys where id = ?", [key.id]);
+    await find(node, secret);
+    expect(read.slice(5)).toEqual([0, 20]);
+    expect(node.keys.ids).toHaveLength(20);
   });
 
   test("even one made by hand in the database", async () => {

@@ -16,6 +16,7 @@ import type { SessionRow } from "../../src/store/contract/sessions.ts";
 import { StorageError } from "../../src/store/contract/storage-error.ts";
 import {
   type AuditPage,
+  changeModulus,
   type FinishedCall,
   type KeyRow,
   type Lease,
@@ -233,6 +234,30 @@ export function describeStore(name: string, prepare: () => Promise<TestDatabase>
       expect(await grows(() => other.keys.revoke("a", start))).toBe(false);
       await other.close();
     });
+
+    on(
+      "those that changed since a change are given with it, and all by the digest of them",
+      async (database, store) => {
+        const other = await database.open();
+        const digestOf = (rows: readonly { readonly change: number }[]) =>
+          `${rows.length} ${rows.reduce((sum, { change }) => sum + (change % changeModulus), 0)}`;
+        for (const id of ["a", "b", "c"]) await store.keys.insert(gatewayKey(id));
+        const { rows: all, digest } = await other.keys.changes(-1);
+        expect(all.map(({ change, ...row }) => row)).toEqual(await store.keys.list());
+        expect(digest).toBe(digestOf(all));
+        const latest = Math.max(...all.map(({ change }) => change));
+        await database.refresh?.(store);
+        expect(store.keys.version()).toBe(latest);
+        await store.keys.touch(new Map([["a", start]]));
+        expect(await other.keys.changes(latest)).toEqual({ rows: [], digest });
+        await store.keys.revoke("b", start);
+        const changed = await other.keys.changes(latest);
+        expect(changed.rows).toEqual([{ ...gatewayKey("b", { revokedAt: start }), change: expect.any(Number) }]);
+        expect(changed.digest).toBe(digestOf([all[0]!, changed.rows[0]!, all[2]!]));
+        expect((await other.keys.changes(changed.rows[0]!.change)).rows).toEqual([]);
+        await other.close();
+      },
+    );
 
     on("a revoked one stays revoked, and a time of use never moves backwards", async (_, store) => {
       await store.keys.insert(gatewayKey("a"));
@@ -1858,6 +1883,7 @@ function everyMethod({
   const settled = { state: "failed", model, upstreamAccount, upstreamId, completion, shown: completion } as const;
   return {
     list: () => keys.list(),
+    changes: () => keys.changes(0),
     lastUses: () => keys.lastUses(),
     insert: () => keys.insert(gatewayKey("a")),
     insertFirst: () => keys.insertFirst(gatewayKey("a"), () => {}),

@@ -45,6 +45,7 @@ const left = {
 /** Of moved tables: what is worked out anew, or belongs to a call under way. */
 const leftColumns: Readonly<Record<string, readonly string[]>> = {
   kept_calls: ["owner", "watched"],
+  keys: ["change"],
   spending: ["reserved"],
   turns: ["pairs"],
 };

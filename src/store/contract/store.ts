@@ -88,6 +88,17 @@ export type KeyRights = Pick<
   "name" | "tier" | "perMinute" | "tokensPerMinute" | "surfaces" | "models" | "tags" | "expiresAt"
 >;
 
+/** Of the digest of changes, so that the sum of those of ten million keys is a number of JSON. */
+export const changeModulus = 1_000_003;
+
+/** Keys that changed, as they are now. */
+export type ChangedKeys = {
+  /** `change`: by which version of the keys the row is what it is. */
+  readonly rows: readonly (KeyRow & { readonly change: number })[];
+  /** How many keys there are, a space, and the sum of all their changes, each modulo `changeModulus`. */
+  readonly digest: string;
+};
+
 export interface KeyRepository {
   /**
    * Grows with every change of a key or a budget that matters to calls, by any process. Synchronous, as every call asks: it takes
@@ -102,6 +113,11 @@ export interface KeyRepository {
   catchUp?(): Promise<void>;
   /** All keys, revoked ones included, by creation time. Rejects with StorageError also when the rights of one can't be read. */
   list(): Promise<KeyRow[]>;
+  /**
+   * Those that changed after that one, by creation time; -1: all. Uses are no changes. `digest` may be later than the rows. Rejects as `list`
+   * does, of these rows.
+   */
+  changes(since: number): Promise<ChangedKeys>;
   /** When keys were last used, as far as that is written. @param ids of those that are asked for; absent: of all */
   lastUses(ids?: readonly string[]): Promise<Iterable<readonly [id: string, at: number]>>;
   insert(row: KeyRow): Promise<void>;

@@ -23,7 +23,9 @@ create table troupe.keys (
   created_at bigint not null,
   expires_at bigint,
   last_used_at bigint,
-  revoked_at bigint
+  revoked_at bigint,
+  -- The version of the keys by which it is what it is.
+  change bigint not null default 0
 );
 create table troupe.generations (name text primary key, value bigint not null);
 -- The ledger's is no generation, but what ids of its dimensions are made with.
@@ -35,10 +37,18 @@ begin
     where name = 'keys';
   return null;
 end $$;
-create trigger keys_changed after insert or delete
+create trigger keys_deleted after delete on troupe.keys for each row execute function troupe.count_key_change();
+-- Whoever counts holds the count until the end, so changes are seen in their order.
+create function troupe.number_key_change() returns trigger language plpgsql as $$
+begin
+  update troupe.generations set value = greatest(value + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+    where name = 'keys' returning value into new.change;
+  return new;
+end $$;
+create trigger keys_changed before insert
   or update of name, prefix, hash, old_hash, old_until, tier, per_minute, tokens_per_minute, surfaces, models, tags, expires_at,
     revoked_at
-  on troupe.keys for each row execute function troupe.count_key_change();
+  on troupe.keys for each row execute function troupe.number_key_change();
 
 -- A process that serves, and until when the leases of all its calls hold.
 create table troupe.lease_owners (owner text primary key, lapses_at timestamptz not null) with (fillfactor = 50);

@@ -1,6 +1,6 @@
 /** API keys. */
 import { snakeCase } from "../../lib/text/snake-case.ts";
-import type { KeyRepository, KeyRights, KeyRow } from "../contract/store.ts";
+import { type ChangedKeys, changeModulus, type KeyRepository, type KeyRights, type KeyRow } from "../contract/store.ts";
 import { assertReadableKey } from "./readable-key.ts";
 import type { Sql } from "./sql.ts";
 import { insertion, selection, sqlTypes, tableOf, valuesOf } from "./tables.ts";
@@ -8,6 +8,8 @@ import { insertion, selection, sqlTypes, tableOf, valuesOf } from "./tables.ts";
 const table = tableOf("keys");
 const kinds = new Map(table.columns);
 const list = `select ${selection(table)} from troupe.keys order by created_at, id`;
+const changes = `select ${selection(table)}, change::float8 as change from troupe.keys where change > $1::bigint order by created_at, id`;
+const digest = `select count(*)::float8 as count, coalesce(sum(change % ${changeModulus}), 0)::float8 as sum from troupe.keys`;
 const lastUses = "select id, last_used_at::float8 as at from troupe.keys where last_used_at is not null";
 const amongThem = "id in (select u.value from jsonb_array_elements_text($1::text::jsonb) u(value))";
 export const insertKey = `${insertion(table)} on conflict (id) do nothing`;
@@ -29,6 +31,12 @@ export function keyRepository(
       const rows = [...(await path.run<KeyRow>(list))];
       for (const row of rows) assertReadableKey(row, place);
       return rows;
+    },
+    async changes(since) {
+      const rows = [...(await path.run<ChangedKeys["rows"][number]>(changes, [since]))];
+      for (const row of rows) assertReadableKey(row, place);
+      const [{ count, sum } = { count: 0, sum: 0 }] = await path.run<{ count: number; sum: number }>(digest);
+      return { rows, digest: `${count} ${sum}` };
     },
     async lastUses(ids) {
       const rows = await path.run<{ id: string; at: number }>(

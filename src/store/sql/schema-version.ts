@@ -3,7 +3,7 @@ import { versionOf } from "../../lib/text/version-of.ts";
 import { StorageError } from "../contract/storage-error.ts";
 
 /** The first release's. Lower ones were made on the way to it; nothing carries them over. */
-export const firstVersion = 30;
+export const firstVersion = 31;
 
 /** The schema's number once all of that many steps were made; 0 before the first. */
 export const versionAfter = (steps: number): number => (steps === 0 ? 0 : firstVersion + steps - 1);

@@ -23,13 +23,17 @@ create table keys (
   created_at integer not null,
   expires_at integer,
   last_used_at integer,
-  revoked_at integer
+  revoked_at integer,
+  -- The generation by which it is what it is.
+  change integer not null default 0
 ) strict, without rowid;
+create index keys_by_change on keys (change);
 create table generations (name text primary key, value integer not null) strict, without rowid;
 -- The ledger's is no generation, but what ids of its dimensions are made with.
 insert into generations values ('keys', 0), ('ledger', random() & 281474976710655);
 create trigger keys_inserted after insert on keys begin
   update generations set value = value + 1 where name = 'keys';
+  update keys set change = (select value from generations where name = 'keys') where id = new.id;
 end;
 create trigger keys_deleted after delete on keys begin
   update generations set value = value + 1 where name = 'keys';
@@ -37,6 +41,7 @@ end;
 create trigger keys_updated after update of name, prefix, hash, old_hash, old_until, tier, per_minute, tokens_per_minute, surfaces,
   models, tags, expires_at, revoked_at on keys begin
   update generations set value = value + 1 where name = 'keys';
+  update keys set change = (select value from generations where name = 'keys') where id = new.id;
 end;
 
 -- Idempotency records. A run identifies one upstream call, as row ids are reused.
