@@ -45,8 +45,12 @@ export const builtinText = (id: string): string =>
 
 const partialAt = (id: string, path: string) => builtinPartials[posix.join(posix.dirname(id), `${path}.md`)]!;
 
-/** @throws Error when one of them is invalid, which no release has */
-export function builtinPersonas(): Persona[] {
+let known: readonly Persona[] | undefined;
+
+/** Read once. @throws Error when one of them is invalid, which no release has */
+export const builtinPersonas = (): readonly Persona[] => (known ??= readPersonas());
+
+function readPersonas(): Persona[] {
   if (typeof TROUPE_PERSONAS === "object") {
     return Object.entries(TROUPE_PERSONAS).map(([id, value]) => personaFrom(value, id));
   }
