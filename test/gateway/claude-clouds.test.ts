@@ -1,10 +1,10 @@
 /** Messages clients on clouds: what Anthropic takes of their betas and versions, and a cloud does not, stays here. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import Anthropic from "@anthropic-ai/sdk";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, type RecordedRequest, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse, type RecordedRequest } from "../helpers/upstream-server.ts";
 import { WatchedLog } from "../helpers/watched-log.ts";
 
 type Json = Record<string, unknown>;
@@ -76,9 +76,6 @@ function refusalOf(request: RecordedRequest): string | undefined {
   return cloud === "bedrock" && isOld && version === "2026-10-21" ? "this model needs 2023-06-01" : undefined;
 }
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let folder: TempFolder;
 const watched = new WatchedLog();
 const models: Record<string, string> = {
   vertex: "vertex/claude-sonnet-4-6",
@@ -88,40 +85,32 @@ const models: Record<string, string> = {
   deepseek: "deepseek/deepseek-v4",
 };
 
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  for (const [name, model] of Object.entries(models))
-    writeFileSync(
-      folder.file(`acme/${name}.yaml`),
-      `description: x\nmodel: ${model}\nsystem: Help.\ndefaults: {temperature: 0.3}\n`,
-    );
-  upstream = new UpstreamServer((request) => {
-    const refusal = refusalOf(request);
-    if (refusal !== undefined)
-      return jsonResponse({ type: "error", error: { type: "invalid_request_error", message: refusal } }, 400);
-    return jsonResponse(request.path.includes("count") ? { input_tokens: 9 } : answer);
-  });
-  const { url } = upstream;
-  troupe = await Troupe.start({
-    providers: {
-      anthropic: { baseUrl: url },
-      vertex: { baseUrl: `${url}/v1`, options: { project: "p", location: "global", bearer: true } },
-      bedrock: { baseUrl: url },
-      foundry: { baseUrl: `${url}/anthropic` },
-      deepseek: { baseUrl: url, options: { messages_base_url: `${url}/deepseek` } },
-    },
-    nativeEndpoints: true,
-    personas: folder.path,
-    log: watched.log,
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+for (const [name, model] of Object.entries(models))
+  writeFileSync(
+    folder.file(`acme/${name}.yaml`),
+    `description: x\nmodel: ${model}\nsystem: Help.\ndefaults: {temperature: 0.3}\n`,
+  );
+const answered = (request: RecordedRequest) => {
+  const refusal = refusalOf(request);
+  if (refusal !== undefined)
+    return jsonResponse({ type: "error", error: { type: "invalid_request_error", message: refusal } }, 400);
+  return jsonResponse(request.path.includes("count") ? { input_tokens: 9 } : answer);
+};
+const { troupe, upstream } = await served(answered, (url) => ({
+  providers: {
+    anthropic: { baseUrl: url },
+    vertex: { baseUrl: `${url}/v1`, options: { project: "p", location: "global", bearer: true } },
+    bedrock: { baseUrl: url },
+    foundry: { baseUrl: `${url}/anthropic` },
+    deepseek: { baseUrl: url, options: { messages_base_url: `${url}/deepseek` } },
+  },
+  nativeEndpoints: true,
+  personas: folder.path,
+  log: watched.log,
+}));
+await troupe.server.services.loading;
 beforeEach(() => {
   upstream.requests.length = 0;
 });

@@ -2,13 +2,14 @@
  * An upstream refuses what was chosen here: the call is made once more without it before anything is answered, and the fact holds for a
  * day. What the caller wrote is never changed.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { examineRunning } from "../../src/operate/doctor/running.ts";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe, testConfig } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { testConfig } from "../helpers/troupe.ts";
+import { jsonResponse, type RecordedRequest } from "../helpers/upstream-server.ts";
 import { agentFamilies, agentFamilyOf } from "../helpers/upstreams/agent.ts";
 import { WatchedLog } from "../helpers/watched-log.ts";
 
@@ -16,9 +17,6 @@ type Json = Record<string, unknown>;
 
 /** What the upstream says to a request; undefined: it answers. */
 let refuse: (path: string, body: Json) => { status?: number; error: unknown } | undefined = () => undefined;
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let folder: TempFolder;
 const dayMs = 24 * 60 * 60 * 1000;
 let laterMs = 0;
 const clock = { ...systemClock, now: () => systemClock.now() + laterMs };
@@ -43,64 +41,54 @@ const byGoogle = (field: string) => ({
   },
 });
 
-beforeAll(async () => {
-  folder = new TempFolder();
-  mkdirSync(folder.file("acme"));
-  const personas = {
-    warm: "model: openai/mystery\ndefaults: {temperature: 0.2}",
-    cool: "model: openai/mystery\ndefaults: {temperature: 0.1}",
-    claude: "model: anthropic/mystery\ndefaults: {temperature: 0.2}",
-    gem: "model: google/mystery\ndefaults: {top_p: 0.2}",
-    paid: "model: openai/gpt-4o\ndefaults: {temperature: 0.2}",
-    extra: "model: mistral/mystery\noptions: {min_p: 0.1}",
-    spread: "model: pooled/mystery\ndefaults: {temperature: 0.2}",
-  };
-  for (const [name, text] of Object.entries(personas))
-    writeFileSync(folder.file(`acme/${name}.yaml`), `description: x\nsystem: Help.\n${text}\n`);
-  upstream = new UpstreamServer((request) => {
-    const { path, json } = request;
-    const refusal = refuse(path, json as Json);
-    if (refusal !== undefined) return jsonResponse(refusal.error, refusal.status ?? 400);
-    const family = agentFamilies[agentFamilyOf(request)!];
-    return family.answer({ text: "It rains." }, family.read(request));
-  });
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
-    providers: {
-      openai: { baseUrl },
-      anthropic: { baseUrl },
-      google: { baseUrl },
-      mistral: { baseUrl },
-      pooled: {
-        dialect: "openai",
-        baseUrl,
-        pool: {
-          strategy: "sticky",
-          members: [
-            { baseUrl, apiKey: "one", weight: 1 },
-            { baseUrl, apiKey: "two", weight: 1 },
-          ],
-        },
+const folder = untilEnd(new TempFolder());
+mkdirSync(folder.file("acme"));
+const personas = {
+  warm: "model: openai/mystery\ndefaults: {temperature: 0.2}",
+  cool: "model: openai/mystery\ndefaults: {temperature: 0.1}",
+  claude: "model: anthropic/mystery\ndefaults: {temperature: 0.2}",
+  gem: "model: google/mystery\ndefaults: {top_p: 0.2}",
+  paid: "model: openai/gpt-4o\ndefaults: {temperature: 0.2}",
+  extra: "model: mistral/mystery\noptions: {min_p: 0.1}",
+  spread: "model: pooled/mystery\ndefaults: {temperature: 0.2}",
+};
+for (const [name, text] of Object.entries(personas))
+  writeFileSync(folder.file(`acme/${name}.yaml`), `description: x\nsystem: Help.\n${text}\n`);
+const answer = (request: RecordedRequest) => {
+  const { path, json } = request;
+  const refusal = refuse(path, json as Json);
+  if (refusal !== undefined) return jsonResponse(refusal.error, refusal.status ?? 400);
+  const family = agentFamilies[agentFamilyOf(request)!];
+  return family.answer({ text: "It rains." }, family.read(request));
+};
+const { troupe, upstream } = await served(answer, (baseUrl) => ({
+  providers: {
+    openai: { baseUrl },
+    anthropic: { baseUrl },
+    google: { baseUrl },
+    mistral: { baseUrl },
+    pooled: {
+      dialect: "openai",
+      baseUrl,
+      pool: {
+        strategy: "sticky",
+        members: [
+          { baseUrl, apiKey: "one", weight: 1 },
+          { baseUrl, apiKey: "two", weight: 1 },
+        ],
       },
     },
-    personas: folder.path,
-    // One reservation of 1,000 tokens of gpt-4o, and not two.
-    config: {
-      listen: [
-        { address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["gateway", "orchestrator", "admin"] },
-      ],
-      budgets: { ...testConfig("", {}).budgets, tags: { held: { day: 0.015 } } },
-    },
-    log: watched.log,
-    clock,
-  });
-  await troupe.server.services.loading;
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  },
+  personas: folder.path,
+  // One reservation of 1,000 tokens of gpt-4o, and not two.
+  config: {
+    listen: [{ address: { kind: "tcp", host: "127.0.0.1", port: 0 }, surfaces: ["gateway", "orchestrator", "admin"] }],
+    budgets: { ...testConfig("", {}).budgets, tags: { held: { day: 0.015 } } },
+  },
+  log: watched.log,
+  clock,
+}));
+await troupe.server.services.loading;
 beforeEach(() => {
   laterMs += 2 * dayMs;
   refuse = () => undefined;

@@ -1,9 +1,9 @@
 /** What personas know in each client's format: in translated calls, and in bodies that an upstream of the format gets as they came. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { served, untilEnd } from "../helpers/served.ts";
 import { TempFolder } from "../helpers/temp-folder.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const common = `description: Sells.
 system: You sell.
@@ -12,28 +12,20 @@ knowledge: { files: [docs/*.md], sections: 1 }
 lorebook: [{ keys: [parcel], content: Parcels are green., depth: 2 }]
 `;
 const models = { claude: "anthropic/claude-sonnet-5", gpt: "openai/gpt-5.9", gemini: "google/gemini-3.8-flash" };
-const folder = new TempFolder();
-let upstream: UpstreamServer;
-let troupe: Troupe;
+const folder = untilEnd(new TempFolder());
 let answer: () => Response;
 
-beforeAll(async () => {
-  mkdirSync(folder.file("shop/docs"), { recursive: true });
-  writeFileSync(folder.file("shop/docs/a.md"), "# Refunds\n\nA refund takes 14 days.\n");
-  for (const [name, model] of Object.entries(models))
-    writeFileSync(folder.file(`shop/${name}.yaml`), `${common}model: ${model}\n`);
-  upstream = new UpstreamServer(() => answer());
-  const baseUrl = upstream.url;
-  troupe = await Troupe.start({
+mkdirSync(folder.file("shop/docs"), { recursive: true });
+writeFileSync(folder.file("shop/docs/a.md"), "# Refunds\n\nA refund takes 14 days.\n");
+for (const [name, model] of Object.entries(models))
+  writeFileSync(folder.file(`shop/${name}.yaml`), `${common}model: ${model}\n`);
+const { troupe, upstream } = await served(
+  () => answer(),
+  (baseUrl) => ({
     personas: folder.path,
     providers: { openai: { baseUrl }, anthropic: { baseUrl }, google: { baseUrl } },
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  folder[Symbol.dispose]();
-});
+  }),
+);
 
 type Turn = Record<string, unknown>;
 type Sent = { messages: Turn[]; input: Turn[]; contents: Turn[] };

@@ -2,20 +2,16 @@
  * Strings that are left out of what is parsed reach every upstream as they do where the whole body is read, which a `service-request-id`
  * makes sure of: whatever they hold, wherever they stand, and whoever looks into them.
  */
-import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { expect, spyOn, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { LargeStrings } from "../../src/lib/json/large-strings.ts";
 import { type Asked, bodyFor, type FormatName, formatNames, pathOf } from "../helpers/client-formats.ts";
 import { runs } from "../helpers/long-form.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { UpstreamServer } from "../helpers/upstream-server.ts";
+import { served, untilEnd } from "../helpers/served.ts";
+import { TempFolder } from "../helpers/temp-folder.ts";
+import type { RecordedRequest } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
-let personas: string;
 /** The names of providers that fail. */
 let failing: ReadonlySet<string> = new Set();
 
@@ -30,36 +26,28 @@ const wire = {
   },
 };
 
-beforeAll(async () => {
-  upstream = new UpstreamServer(({ path }) => {
-    if (failing.has(path.split("/")[1]!)) return Response.json({ error: { message: "down" } }, { status: 503 });
-    if (path.includes("chat/completions")) return Response.json(wire.chat);
-    if (path.endsWith("/responses")) return Response.json(wire.responses);
-    return Response.json(path.includes("generateContent") ? wire.google : wire.messages);
-  });
-  personas = mkdtempSync(join(tmpdir(), "troupe-left-out-"));
-  mkdirSync(join(personas, "house"));
-  const persona = (name: string, models: readonly string[]) =>
-    writeFileSync(
-      join(personas, "house", `${name}.yaml`),
-      `description: One.\nmodel: [${models.join(", ")}]\nsystem: Be brief.\n`,
-    );
-  persona("one", ["openai/x"]);
-  persona("translated", ["anthropic/claude-sonnet-4-5"]);
-  persona("falls", ["openai/x", "anthropic/claude-sonnet-4-5"]);
-  const at = (name: string) => ({ baseUrl: `${upstream.url}/${name}` });
-  const names = ["openai", "anthropic", "google", "xai", "mistral", "deepseek", "perplexity"];
-  troupe = await Troupe.start({
-    personas,
-    providers: Object.fromEntries(names.map((name) => [name, at(name)])),
-    nativeEndpoints: true,
-  });
-});
-afterAll(async () => {
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-  rmSync(personas, { recursive: true });
-});
+const personas = untilEnd(new TempFolder());
+mkdirSync(personas.file("house"));
+const persona = (name: string, models: readonly string[]) =>
+  writeFileSync(
+    personas.file(`house/${name}.yaml`),
+    `description: One.\nmodel: [${models.join(", ")}]\nsystem: Be brief.\n`,
+  );
+persona("one", ["openai/x"]);
+persona("translated", ["anthropic/claude-sonnet-4-5"]);
+persona("falls", ["openai/x", "anthropic/claude-sonnet-4-5"]);
+const names = ["openai", "anthropic", "google", "xai", "mistral", "deepseek", "perplexity"];
+const answer = ({ path }: RecordedRequest) => {
+  if (failing.has(path.split("/")[1]!)) return Response.json({ error: { message: "down" } }, { status: 503 });
+  if (path.includes("chat/completions")) return Response.json(wire.chat);
+  if (path.endsWith("/responses")) return Response.json(wire.responses);
+  return Response.json(path.includes("generateContent") ? wire.google : wire.messages);
+};
+const { troupe, upstream } = await served(answer, (url) => ({
+  personas: personas.path,
+  providers: Object.fromEntries(names.map((name) => [name, { baseUrl: `${url}/${name}` }])),
+  nativeEndpoints: true,
+}));
 
 /** Around the length from which on strings are left out, and far more. */
 const lengths = fc.oneof(

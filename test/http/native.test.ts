@@ -2,7 +2,7 @@
  * Calls whose upstream speaks the client's format: bodies and events pass byte for byte but for what must change, and all that a
  * surface promises holds for them too.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { gateway } from "../../src/call/plan/gateway.ts";
 import { orchestrator } from "../../src/call/plan/orchestrator.ts";
@@ -13,34 +13,28 @@ import { providers } from "../../src/providers/registry.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { runs } from "../helpers/long-form.ts";
 import { event, notes, notesRoute, patches } from "../helpers/notes.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse, sseResponse } from "../helpers/upstream-server.ts";
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 const own: Readonly<Record<string, readonly Route[]>> = { ...surfaceRoutes };
 const speaker = providers.find(({ kind }) => kind === "remote") as RemoteProvider & { native?: unknown };
 const before = speaker.native;
 
-beforeAll(async () => {
-  Object.assign(speaker, { native: (format: string) => (format === "notes" ? notesRoute : undefined) });
-  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
-  Object.assign(surfaceRoutes, {
-    gateway: [...own["gateway"]!, mounted(gateway)],
-    orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],
-  });
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({
-    providers: { openai: { baseUrl: upstream.url }, groq: { baseUrl: upstream.url, dialect: "groq" } },
-  });
+Object.assign(speaker, { native: (format: string) => (format === "notes" ? notesRoute : undefined) });
+const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
+Object.assign(surfaceRoutes, {
+  gateway: [...own["gateway"]!, mounted(gateway)],
+  orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],
 });
-afterAll(async () => {
+afterAll(() => {
   Object.assign(surfaceRoutes, own);
   Object.assign(speaker, { native: before });
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
 });
+const { troupe, upstream } = await served(
+  () => answer(),
+  (baseUrl) => ({ providers: { openai: { baseUrl }, groq: { baseUrl, dialect: "groq" } } }),
+);
 
 const ask = (body: object | string, headers: Record<string, string> = {}, path = "/gateway/v1/notes") =>
   troupe.post(path, typeof body === "string" ? body : { model: "openai/x", ask: "hi", ...body }, { headers });

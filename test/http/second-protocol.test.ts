@@ -2,7 +2,7 @@
  * A client format that is not chat completions, mounted beside it: whatever differs comes from its protocol, and all that a
  * surface promises (keys, limits, replay, resuming, faults) holds for it.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { gateway } from "../../src/call/plan/gateway.ts";
 import { orchestrator } from "../../src/call/plan/orchestrator.ts";
 import type { Route } from "../../src/http/routes.ts";
@@ -12,8 +12,8 @@ import { ApiError } from "../../src/protocols/errors.ts";
 import type { EventEncoder, Protocol } from "../../src/protocols/protocol.ts";
 import { HeldStream } from "../helpers/held-stream.ts";
 import { ManualClock } from "../helpers/manual-clock.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { jsonResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { jsonResponse } from "../helpers/upstream-server.ts";
 
 const json = (name: string, value: object) => formatSseEvent(JSON.stringify(value), name);
 
@@ -73,26 +73,20 @@ function listEncoder(): EventEncoder {
   };
 }
 
-let upstream: UpstreamServer;
-let troupe: Troupe;
 let answer: () => Response | Promise<Response>;
 const clock = new ManualClock();
 const own: Readonly<Record<string, readonly Route[]>> = { ...surfaceRoutes };
 
-beforeAll(async () => {
-  const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
-  Object.assign(surfaceRoutes, {
-    gateway: [...own["gateway"]!, mounted(gateway)],
-    orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],
-  });
-  upstream = new UpstreamServer(() => answer());
-  troupe = await Troupe.start({ providers: { openai: { baseUrl: upstream.url } }, clock });
+const mounted = (surface: typeof gateway) => completionRoute(surface, "/v1/notes", notes, () => ({ hide: true }));
+Object.assign(surfaceRoutes, {
+  gateway: [...own["gateway"]!, mounted(gateway)],
+  orchestrator: [...own["orchestrator"]!, mounted(orchestrator)],
 });
-afterAll(async () => {
-  Object.assign(surfaceRoutes, own);
-  await troupe[Symbol.asyncDispose]();
-  upstream[Symbol.dispose]();
-});
+afterAll(() => void Object.assign(surfaceRoutes, own));
+const { troupe, upstream } = await served(
+  () => answer(),
+  (baseUrl) => ({ providers: { openai: { baseUrl } }, clock }),
+);
 
 const ask = (body: object, headers: Record<string, string> = {}, path = "/gateway/v1/notes") =>
   troupe.post(

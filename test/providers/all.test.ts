@@ -2,7 +2,7 @@
  * What holds for every provider of the registry, through the gateway as clients use it:
  * whatever an upstream sends, and however it is cut, the caller gets a legal answer or an error object, and never waits.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { StreamFold } from "../../src/protocols/chat/fold.ts";
 import type { ChunkBody } from "../../src/protocols/chat/schema.ts";
@@ -12,8 +12,8 @@ import { dataIn } from "../helpers/chat-stream.ts";
 import { decodeStream } from "../helpers/decode-stream.ts";
 import { answeredCases, callOf, type Family, fixtureFamilies } from "../helpers/fixtures.ts";
 import { runs } from "../helpers/long-form.ts";
-import { Troupe } from "../helpers/troupe.ts";
-import { sseResponse, UpstreamServer } from "../helpers/upstream-server.ts";
+import { served } from "../helpers/served.ts";
+import { sseResponse } from "../helpers/upstream-server.ts";
 
 const encoder = new TextEncoder();
 const families = fixtureFamilies();
@@ -174,21 +174,13 @@ const events = fc.array(
   { maxLength: 8 },
 );
 
+let next: () => Response;
+const { troupe } = await served(
+  () => next(),
+  (baseUrl) => ({ providers: Object.fromEntries(families.map(({ provider }) => [provider.name, { baseUrl }])) }),
+);
+
 describe("through the gateway, whatever an upstream sends", () => {
-  let troupe: Troupe;
-  let upstream: UpstreamServer;
-  let next: () => Response;
-
-  beforeAll(async () => {
-    upstream = new UpstreamServer(() => next());
-    const named = families.map(({ provider }) => [provider.name, { baseUrl: upstream.url }] as const);
-    troupe = await Troupe.start({ providers: Object.fromEntries(named) });
-  });
-  afterAll(async () => {
-    await troupe[Symbol.asyncDispose]();
-    upstream[Symbol.dispose]();
-  });
-
   const ask = ({ provider, extras }: Family, stream: boolean) =>
     troupe.post("/gateway/v1/chat/completions", {
       model: `${provider.name}/some-model`,
