@@ -38,7 +38,7 @@ globalThis.takeCounts = () => {
 
 const root = join(import.meta.dir, "../..");
 const parser = new API({ cwd: root });
-const snapshot = await parser.updateSnapshot({ openProjects: [join(root, "tsconfig.json")] });
+const snapshot = await parser.updateSnapshot({ openProjects: [join(import.meta.dir, "tsconfig.json")] });
 const { program } = snapshot.getProjects()[0]!;
 globalThis.closeParser = () => parser.close();
 
