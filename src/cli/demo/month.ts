@@ -180,26 +180,11 @@ export class Month {
     failure: LedgerLine["failure"],
     status: number | null,
   ): LedgerLine {
-    const { random } = this.#tools;
-    const isUnknown = ended === "abandoned";
-    const line = this.#line(base, id, ended === "broken" ? "failed" : undefined);
     return {
-      ...line,
-      ...{
-        ended,
-        failure,
-        status,
-        ...errorWords[failure ?? ""],
-        tokens: noTokens,
-        costs: null,
-        priceDate: null,
-        priceNote: null,
-        firstTokenMs: null,
-      },
-      counted: isUnknown ? "unknown" : "none",
-      cost: isUnknown ? null : 0,
-      priceSource: isUnknown ? "unknown" : "none",
-      totalMs: failure === "timeout" ? 30_000 : random.around(id === undefined ? 2 : 400),
+      ...this.#line(base, id, ended === "broken" ? "failed" : undefined),
+      ...{ ended, failure, status, ...errorWords[failure ?? ""] },
+      ...(ended === "abandoned" && { counted: "unknown", cost: null, priceSource: "unknown" }),
+      totalMs: failure === "timeout" ? 30_000 : this.#tools.random.around(id === undefined ? 2 : 400),
     };
   }
 
@@ -210,25 +195,19 @@ export class Month {
   #line({ calls, ...base }: Base, id: string | undefined, outcome: VariantOutcome | undefined): LedgerLine {
     const [provider, model] = id === undefined ? [null, null] : partsOf(id);
     const line: LedgerLine = {
-      ...{
-        ...base,
-        attempt: 1,
-        provider,
-        upstreamModel: model,
-        upstreamFormat: provider && (formats[provider] ?? "chat"),
-      },
+      ...{ ...base, attempt: 1, provider, upstreamModel: model },
+      upstreamFormat: provider && (formats[provider] ?? "chat"),
       ...{ upstreamKey: null, upstreamEndpoint: null, ended: "finished", failure: null, status: 200, callOf: null },
-      ...{ errorCode: null, errorText: null },
+      ...{ errorCode: null, errorText: null, serviceTier: null, metadata: null, counted: "none", tokens: noTokens },
       ...{
-        serviceTier: null,
-        metadata: null,
-        counted: "none",
-        tokens: noTokens,
         cost: 0,
         costs: null,
         priceSource: "none",
+        priceDate: null,
+        priceNote: null,
+        firstTokenMs: null,
+        totalMs: 0,
       },
-      ...{ priceDate: null, priceNote: null, firstTokenMs: null, totalMs: 0 },
       ...(calls !== undefined && outcome !== undefined && { variantCall: calls[outcome] }),
     };
     this.#last = line;
