@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     });
     await signIn(troupe);
     const { store } = troupe.server.services;
-    store.keys.list = async () => {
+    store.keys.changes = async () => {
       throw new StorageError("away", "keys.db", "gone");
     };
     await troupe.createKey({ name: "newer", tier: "free" });

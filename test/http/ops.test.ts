@@ -81,8 +81,8 @@ describe("the open endpoints", () => {
     const { store, keys } = troupe.server.services;
     const known = await troupe.createKey({ name: "known", tier: "free" });
     await keys.refresh();
-    const { list } = store.keys;
-    store.keys.list = async () => {
+    const { changes } = store.keys;
+    store.keys.changes = async () => {
       throw new StorageError("away", "keys.db", "gone");
     };
     const newer = await troupe.createKey({ name: "newer", tier: "free" });
@@ -103,7 +103,7 @@ describe("the open endpoints", () => {
         },
       ]);
     } finally {
-      store.keys.list = list;
+      store.keys.changes = changes;
     }
     expect(await statusOf(newer)).toBe(200);
     expect(await (await get("/health")).json()).not.toHaveProperty("checks.keys");
