@@ -136,29 +136,25 @@ describe("told to stop while a stream runs", () => {
     return { child, log, url, authorization, response: await answering };
   }
 
-  test.each(["1", "2"])(
-    "with a delay and %s workers: says so first, and goes on taking requests",
-    async (workers) => {
-      using folder = new TempFolder();
-      const held = new HeldStream();
-      using upstream = new UpstreamServer(() => held.response());
-      const env = { TROUPE_SHUTDOWN_DELAY_SECONDS: "1", TROUPE_WORKERS: workers };
-      const { child, log, url, authorization, response } = await streaming(folder, upstream, held, env);
-      child.kill("SIGTERM");
-      await log.sees(/draining/);
-      const ask = (path: string) => fetch(`${url}${path}`, { headers: { authorization }, keepalive: false });
-      let health = await ask("/healthz");
-      while (health.status === 200) health = await ask("/healthz");
-      expect([health.status, await health.text()]).toEqual([503, "draining"]);
-      const models = await ask("/v1/models");
-      expect([models.status, models.headers.get("connection")]).toEqual([200, "close"]);
-      held.finish();
-      expect(await response.text()).toEndWith("data: [DONE]\n\n");
-      expect(await child.exited).toBe(0);
-      expect(await ask("/healthz").catch(() => "refused")).toBe("refused");
-    },
-    180_000,
-  );
+  test.each(["1", "2"])("with a delay and %s workers: says so first, and goes on taking requests", async (workers) => {
+    using folder = new TempFolder();
+    const held = new HeldStream();
+    using upstream = new UpstreamServer(() => held.response());
+    const env = { TROUPE_SHUTDOWN_DELAY_SECONDS: "1", TROUPE_WORKERS: workers };
+    const { child, log, url, authorization, response } = await streaming(folder, upstream, held, env);
+    child.kill("SIGTERM");
+    await log.sees(/draining/);
+    const ask = (path: string) => fetch(`${url}${path}`, { headers: { authorization }, keepalive: false });
+    let health = await ask("/healthz");
+    while (health.status === 200) health = await ask("/healthz");
+    expect([health.status, await health.text()]).toEqual([503, "draining"]);
+    const models = await ask("/v1/models");
+    expect([models.status, models.headers.get("connection")]).toEqual([200, "close"]);
+    held.finish();
+    expect(await response.text()).toEndWith("data: [DONE]\n\n");
+    expect(await child.exited).toBe(0);
+    expect(await ask("/healthz").catch(() => "refused")).toBe("refused");
+  });
 
   test("the stream ends whole, nothing new is taken, and the exit code is 0", async () => {
     using folder = new TempFolder();

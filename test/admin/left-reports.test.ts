@@ -46,40 +46,36 @@ describe.skipIf(!hasPostgres)("on a PostgreSQL server", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test.each(questions)(
-    "%s: the statement is cancelled",
-    async (_, path) => {
-      const url = await server.createDatabase();
-      // Nothing but a cancel ends a statement here within the test.
-      const store = { url, pool: 4, statementSeconds: 600, leaseSeconds: 60, keysWithoutDatabaseSeconds: 60 };
-      await using troupe = await serve({ config: { store } });
-      await troupe.server.services.store.ledger.append(lines(10));
-      /** Statements that wait for the table. */
-      const running = () =>
-        server.ask<{ pid: number }>(
-          url,
-          `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+  test.each(questions)("%s: the statement is cancelled", async (_, path) => {
+    const url = await server.createDatabase();
+    // Nothing but a cancel ends a statement here within the test.
+    const store = { url, pool: 4, statementSeconds: 600, leaseSeconds: 60, keysWithoutDatabaseSeconds: 60 };
+    await using troupe = await serve({ config: { store } });
+    await troupe.server.services.store.ledger.append(lines(10));
+    /** Statements that wait for the table. */
+    const running = () =>
+      server.ask<{ pid: number }>(
+        url,
+        `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
            and state = 'active' and wait_event_type = 'Lock'`,
-        );
-      const until = async (count: number) => {
-        while ((await running()).length !== count) await Bun.sleep(10);
-      };
-      await using blocker = new Bun.SQL(url, { max: 1 });
-      await blocker.begin(async (sql) => {
-        await sql.unsafe("lock table troupe.ledger, troupe.ledger_hours in access exclusive mode");
-        const reports = [ask(troupe, path), ask(troupe, path)];
-        await until(2);
-        reports[0]!.leave();
-        await until(1);
-        expect(await reports[0]!.left).toBe("AbortError");
-        reports[1]!.leave();
-        await until(0);
-      });
-      // Both connections serve the next ones.
-      expect((await troupe.fetch(path)).status).toBe(200);
-    },
-    180_000,
-  );
+      );
+    const until = async (count: number) => {
+      while ((await running()).length !== count) await Bun.sleep(10);
+    };
+    await using blocker = new Bun.SQL(url, { max: 1 });
+    await blocker.begin(async (sql) => {
+      await sql.unsafe("lock table troupe.ledger, troupe.ledger_hours in access exclusive mode");
+      const reports = [ask(troupe, path), ask(troupe, path)];
+      await until(2);
+      reports[0]!.leave();
+      await until(1);
+      expect(await reports[0]!.left).toBe("AbortError");
+      reports[1]!.leave();
+      await until(0);
+    });
+    // Both connections serve the next ones.
+    expect((await troupe.fetch(path)).status).toBe(200);
+  });
 });
 
 describe("on SQLite", () => {
@@ -96,33 +92,29 @@ describe("on SQLite", () => {
   });
 
   const reads = questions.filter(([name]) => name !== "a page of lines");
-  test.each(reads)(
-    "%s: no more slices are read",
-    async (_, path) => {
-      const { services } = troupe.server;
-      const idle = async () => {
-        while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));
-      };
-      let count = 0;
-      let leaveAt = Number.POSITIVE_INFINITY;
-      let leave = () => {};
-      const { query } = Database.prototype;
-      spyOn(Database.prototype, "query").mockImplementation(function (this: Database, sql: string) {
-        if (/\bledger(_hours|_days|_groups)?\b/.test(sql) && ++count === leaveAt) leave();
-        return query.call(this, sql);
-      } as typeof query);
-      expect((await troupe.fetch(path)).status).toBe(200);
-      await idle();
-      const whole = count;
-      count = 0;
-      leaveAt = 2;
-      const report = ask(troupe, path);
-      leave = report.leave;
-      expect(await report.left).toBe("AbortError");
-      await idle();
-      expect(whole).toBeGreaterThan(6);
-      expect(count).toBeLessThan(whole);
-    },
-    180_000,
-  );
+  test.each(reads)("%s: no more slices are read", async (_, path) => {
+    const { services } = troupe.server;
+    const idle = async () => {
+      while (services.running > 0) await new Promise((resolve) => setImmediate(resolve));
+    };
+    let count = 0;
+    let leaveAt = Number.POSITIVE_INFINITY;
+    let leave = () => {};
+    const { query } = Database.prototype;
+    spyOn(Database.prototype, "query").mockImplementation(function (this: Database, sql: string) {
+      if (/\bledger(_hours|_days|_groups)?\b/.test(sql) && ++count === leaveAt) leave();
+      return query.call(this, sql);
+    } as typeof query);
+    expect((await troupe.fetch(path)).status).toBe(200);
+    await idle();
+    const whole = count;
+    count = 0;
+    leaveAt = 2;
+    const report = ask(troupe, path);
+    leave = report.leave;
+    expect(await report.left).toBe("AbortError");
+    await idle();
+    expect(whole).toBeGreaterThan(6);
+    expect(count).toBeLessThan(whole);
+  });
 });

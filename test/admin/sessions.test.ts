@@ -75,7 +75,7 @@ async function inHouse(options: TroupeOptions, work: (house: House) => Promise<v
 /** @param config of a new store */
 function describeSessions(store: string, config: () => Promise<Partial<Config>>): void {
   const on = (what: string, work: (house: House) => Promise<void>) =>
-    test(what, async () => inHouse({ config: await config() }, work), 60_000);
+    test(what, async () => inHouse({ config: await config() }, work));
 
   describe(store, () => {
     on("a key is exchanged for a cookie that scripts can't read, and the cookie stands for it", async (house) => {

@@ -61,9 +61,9 @@ const partOf = ({ load, call }: (typeof kinds)[number]) =>
 const parts = Object.entries(Object.groupBy(kinds, partOf));
 
 for (const [what, chosen] of parts)
-  test.skipIf(!canRun).concurrent(
-    `builds are compared beside the bare proxy, every answer of theirs checked: ${what}`,
-    async () => {
+  test
+    .skipIf(!canRun)
+    .concurrent(`builds are compared beside the bare proxy, every answer of theirs checked: ${what}`, async () => {
       const names = chosen.map(({ name }) => name);
       const { code, rows, errors } = await run(...short, "--kinds", names.join(), `this=${source}`);
       expect({ code, errors, kinds: Object.keys(rows) }, JSON.stringify(rows)).toEqual({
@@ -77,47 +77,47 @@ for (const [what, chosen] of parts)
         expect({ bare, own, others }, kind.name).toEqual({ bare: cells, own: cells, others: {} });
         expect(direct?.at(-1), kind.name).toBe("0");
       }
+    });
+
+test
+  .skipIf(!canRun)
+  .concurrent(
+    "a gateway's wrong answers are counted, and told instead of numbers where all are wrong; other spellings are right",
+    async () => {
+      const ways = ["loses", "reorders", "changes", "cuts", "miscounts", "not", "respells", "loses at times"];
+      const { code, rows, errors } = await run(
+        ...[...short, "--kinds", "plain,burst", "--peers", proxies(...ways), `broken=/bin/false`],
+      );
+      expect({ code, errors }).toEqual({ code: 1, errors: "" });
+      const plain = (way: string) => rows["plain"]![`it ${way}`]!;
+      const burst = (way: string) => rows["burst"]![`it ${way}`]!;
+      expect(plain("changes")[0]).toMatch(/^failed: another text: \{'id':'chatcmpl-/);
+      expect(plain("cuts")[0]).toBe("failed: no JSON: ");
+      expect(plain("miscounts")[0]).toBe("failed: wrong usage: 18 and 42 instead of 17 and 42");
+      expect(burst("loses")[0]).toMatch(/^failed: fragment 4 is '000005 /);
+      expect(burst("reorders")[0]).toMatch(/^failed: fragment 4 is '000005 /);
+      expect(burst("changes")[0]).toMatch(/^failed: fragment 0 is '000000 0000000000000000 the naiv'/);
+      expect(burst("cuts")[0]).toBe("failed: the stream ends within an event");
+      expect(burst("loses at times").at(-1)).toMatch(/^[1-9]\d*: fragment 4 is '000005 /);
+      for (const way of ["not", "respells"])
+        expect([plain(way).at(-1), burst(way).at(-1)], `${JSON.stringify(rows)}`).toEqual(["0", "0"]);
+      expect(rows["plain"]!["broken"]![0]).toStartWith("failed: it ended at once");
     },
-    180_000,
   );
 
-test.skipIf(!canRun).concurrent(
-  "a gateway's wrong answers are counted, and told instead of numbers where all are wrong; other spellings are right",
-  async () => {
-    const ways = ["loses", "reorders", "changes", "cuts", "miscounts", "not", "respells", "loses at times"];
-    const { code, rows, errors } = await run(
-      ...[...short, "--kinds", "plain,burst", "--peers", proxies(...ways), `broken=/bin/false`],
-    );
-    expect({ code, errors }).toEqual({ code: 1, errors: "" });
-    const plain = (way: string) => rows["plain"]![`it ${way}`]!;
-    const burst = (way: string) => rows["burst"]![`it ${way}`]!;
-    expect(plain("changes")[0]).toMatch(/^failed: another text: \{'id':'chatcmpl-/);
-    expect(plain("cuts")[0]).toBe("failed: no JSON: ");
-    expect(plain("miscounts")[0]).toBe("failed: wrong usage: 18 and 42 instead of 17 and 42");
-    expect(burst("loses")[0]).toMatch(/^failed: fragment 4 is '000005 /);
-    expect(burst("reorders")[0]).toMatch(/^failed: fragment 4 is '000005 /);
-    expect(burst("changes")[0]).toMatch(/^failed: fragment 0 is '000000 0000000000000000 the naiv'/);
-    expect(burst("cuts")[0]).toBe("failed: the stream ends within an event");
-    expect(burst("loses at times").at(-1)).toMatch(/^[1-9]\d*: fragment 4 is '000005 /);
-    for (const way of ["not", "respells"])
-      expect([plain(way).at(-1), burst(way).at(-1)], `${JSON.stringify(rows)}`).toEqual(["0", "0"]);
-    expect(rows["plain"]!["broken"]![0]).toStartWith("failed: it ended at once");
-  },
-  180_000,
-);
-
-test.skipIf(!canRun).concurrent(
-  "words that name no build or kind, and numbers that are none, are told before anything starts",
-  async () => {
-    const failed = async (...words: readonly string[]) => {
-      const { code, errors } = await run(...words);
-      return { code, errors };
-    };
-    expect(await failed("nothing")).toEqual({ code: 2, errors: "'nothing' is no <name>=<command>; see --help\n" });
-    const numbers = "--rounds must be a number above zero, not 'none'\n";
-    expect(await failed("--rounds", "none", "a=b")).toEqual({ code: 2, errors: numbers });
-    const unknown = "--kinds: no kind is called 'fast'; see --help\n";
-    expect(await failed("--kinds", "plain,fast", "a=b")).toEqual({ code: 2, errors: unknown });
-  },
-  180_000,
-);
+test
+  .skipIf(!canRun)
+  .concurrent(
+    "words that name no build or kind, and numbers that are none, are told before anything starts",
+    async () => {
+      const failed = async (...words: readonly string[]) => {
+        const { code, errors } = await run(...words);
+        return { code, errors };
+      };
+      expect(await failed("nothing")).toEqual({ code: 2, errors: "'nothing' is no <name>=<command>; see --help\n" });
+      const numbers = "--rounds must be a number above zero, not 'none'\n";
+      expect(await failed("--rounds", "none", "a=b")).toEqual({ code: 2, errors: numbers });
+      const unknown = "--kinds: no kind is called 'fast'; see --help\n";
+      expect(await failed("--kinds", "plain,fast", "a=b")).toEqual({ code: 2, errors: unknown });
+    },
+  );

@@ -104,23 +104,18 @@ describe("a data folder with", () => {
       expect((await shell.run("check")).code).toBe(0);
       expect((await serve(folder, "--new-database")).err).not.toContain("warning");
     },
-    180_000,
   );
 
-  test.each(Object.keys(obstacles))(
-    "%s is told by check and doctor, as by a start",
-    async (name) => {
-      using folder = new TempFolder();
-      obstacles[name]!(folder);
-      const { code, err } = await serve(folder);
-      expect([code, err]).toEqual([1, expect.stringContaining("could not start")]);
-      const shell = new Console(folder.path);
-      const checked = await shell.run("check");
-      expect([checked.code, checked.out.split("\n").at(-2)]).toEqual([1, "1 error"]);
-      expect((await shell.run("doctor")).out).toMatch(/^ERROR data folder: /m);
-    },
-    180_000,
-  );
+  test.each(Object.keys(obstacles))("%s is told by check and doctor, as by a start", async (name) => {
+    using folder = new TempFolder();
+    obstacles[name]!(folder);
+    const { code, err } = await serve(folder);
+    expect([code, err]).toEqual([1, expect.stringContaining("could not start")]);
+    const shell = new Console(folder.path);
+    const checked = await shell.run("check");
+    expect([checked.code, checked.out.split("\n").at(-2)]).toEqual([1, "1 error"]);
+    expect((await shell.run("doctor")).out).toMatch(/^ERROR data folder: /m);
+  });
 });
 
 test("what only several workers need is looked at where there are several", async () => {

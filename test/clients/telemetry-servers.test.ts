@@ -111,7 +111,7 @@ suite("phoenix", () => {
         "llm.token_count.total": expect.any(Number),
       });
     });
-  }, 300_000);
+  });
 });
 
 suite("mlflow", () => {
@@ -144,5 +144,5 @@ suite("mlflow", () => {
         total_tokens: expect.any(Number),
       });
     });
-  }, 300_000);
+  });
 });

@@ -217,7 +217,7 @@ describe.skipIf(!hasChromium)("Markdown in Chromium", () => {
     expect(early).toBeGreaterThan(50);
     expect(late).toBeLessThan(2 * early);
     expect(await page.read<number>(`out.querySelectorAll("a").length`)).toBeGreaterThan(1_000);
-  }, 600_000);
+  });
 
   test("good Markdown is shown as it is meant", async () => {
     expect(await html("# One\n\nA *b* **c** ~~d~~ `e`  \nf <kbd>g</kbd> H<sub>2</sub>O<br>x")).toBe(

@@ -169,7 +169,7 @@ describe.skipIf(!hasChromium)("in Chromium", () => {
     );
     expect({ faults, elsewhere }).toEqual({ faults: [], elsewhere: [] });
     expect(seen.size).toBeGreaterThan(pages.length);
-  }, 300_000);
+  });
 
   test("everything is reached by the keyboard alone, and seen to have the focus", async () => {
     await page.look(wide("light"));

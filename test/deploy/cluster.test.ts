@@ -291,6 +291,5 @@ describe.each(balancers)("deploy/cluster: $name", (kind) => {
       expect(upstream.requests).toHaveLength(calls);
       expect(calls).toBeGreaterThan(50);
     },
-    180_000,
   );
 });

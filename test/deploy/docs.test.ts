@@ -138,7 +138,6 @@ describe.skipIf(!isPossible)("commands, on a bare machine of their own", () => {
       ]);
       expect(code, `${out}\n${err}`).toBe(0);
     },
-    180_000,
   );
 
   test("there is a stand-in for every command of systemd that the pages use", () => {

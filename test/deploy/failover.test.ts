@@ -59,5 +59,4 @@ test.skipIf(Bun.which("haproxy") === null || !hasRedis)(
     expect(await set("third")).toBe("OK");
     expect(await two.ask("GET", "troupe:a")).toBe("third");
   },
-  180_000,
 );

@@ -88,5 +88,4 @@ test.skipIf(isMissing)(
     expect(await ask(bearer(a))).toBe(401);
     expect(await ask(bearer(b))).toBe(200);
   },
-  180_000,
 );

@@ -24,54 +24,50 @@ test("the page's commands are for this image", () => {
   expect(exec).toContain(` ${list(word("ENTRYPOINT"))[0]} `);
 });
 
-test.skipIf(!canEnter)(
-  "the executable starts in it as that user, answers, is found healthy, and stops",
-  async () => {
-    using folder = new TempFolder();
-    const executable = await testExecutable();
-    const root = folder.file("image");
-    await $`sh deploy/image-root.sh ${executable} ${root}`;
-    expect(readdirSync(root).toSorted()).toContain("data");
-    expect(existsSync(`${root}/bin/sh`)).toBe(false);
+test.skipIf(!canEnter)("the executable starts in it as that user, answers, is found healthy, and stops", async () => {
+  using folder = new TempFolder();
+  const executable = await testExecutable();
+  const root = folder.file("image");
+  await $`sh deploy/image-root.sh ${executable} ${root}`;
+  expect(readdirSync(root).toSorted()).toContain("data");
+  expect(existsSync(`${root}/bin/sh`)).toBe(false);
 
-    // The engine gives it these file systems; its address is one that is free.
-    const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-    const { port } = probe;
-    await probe.stop(true);
-    const given = word("ENV")
-      .split(" ")
-      .map((pair) => pair.split("="));
-    const env = { ...Object.fromEntries(given), TROUPE_LISTEN: `127.0.0.1:${port}` };
-    const enter = (command: readonly string[]) => [
-      ...[
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        `mkdir -p ${root}/proc && mount -t proc proc ${root}/proc && exec "$@"`,
-        "sh",
-      ],
-      ...["chroot", `--userspec=${word("USER")}`, root, ...command],
-    ];
-    const entry = list(word("ENTRYPOINT"));
-    const running = Bun.spawn(enter([...entry, ...list(word("CMD"))]), {
-      env: { PATH: process.env["PATH"]!, ...env },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    const log = new Response(running.stderr).text();
-    const health = list(/HEALTHCHECK .*CMD (\[.*\])/.exec(file)![1]!);
-    const isHealthy = () =>
-      Bun.spawnSync(enter(health), { env: { PATH: process.env["PATH"]!, ...env } }).stdout.toString();
-    while (running.exitCode === null && isHealthy() !== "ok\n") await Bun.sleep(50);
-    expect(isHealthy()).toBe("ok\n");
-    const key = readFileSync(`${root}/data/first-key`, "utf8").trim();
-    const models = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
-    expect(models.status).toBe(200);
-    await models.text();
-    running.kill("SIGTERM");
-    expect(await running.exited).toBe(0);
-    expect(await log).toContain('"message":"stopped"');
-    expect(isHealthy()).not.toBe("ok\n");
-  },
-  180_000,
-);
+  // The engine gives it these file systems; its address is one that is free.
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  const given = word("ENV")
+    .split(" ")
+    .map((pair) => pair.split("="));
+  const env = { ...Object.fromEntries(given), TROUPE_LISTEN: `127.0.0.1:${port}` };
+  const enter = (command: readonly string[]) => [
+    ...[
+      "unshare",
+      "--mount",
+      "sh",
+      "-c",
+      `mkdir -p ${root}/proc && mount -t proc proc ${root}/proc && exec "$@"`,
+      "sh",
+    ],
+    ...["chroot", `--userspec=${word("USER")}`, root, ...command],
+  ];
+  const entry = list(word("ENTRYPOINT"));
+  const running = Bun.spawn(enter([...entry, ...list(word("CMD"))]), {
+    env: { PATH: process.env["PATH"]!, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const log = new Response(running.stderr).text();
+  const health = list(/HEALTHCHECK .*CMD (\[.*\])/.exec(file)![1]!);
+  const isHealthy = () =>
+    Bun.spawnSync(enter(health), { env: { PATH: process.env["PATH"]!, ...env } }).stdout.toString();
+  while (running.exitCode === null && isHealthy() !== "ok\n") await Bun.sleep(50);
+  expect(isHealthy()).toBe("ok\n");
+  const key = readFileSync(`${root}/data/first-key`, "utf8").trim();
+  const models = await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  expect(models.status).toBe(200);
+  await models.text();
+  running.kill("SIGTERM");
+  expect(await running.exited).toBe(0);
+  expect(await log).toContain('"message":"stopped"');
+  expect(isHealthy()).not.toBe("ok\n");
+});

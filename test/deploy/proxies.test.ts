@@ -149,7 +149,6 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(rest).toEndWith("data: [DONE]\n\n");
       });
     },
-    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -168,7 +167,6 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
         expect(await remaining("203.0.113.2")).toBe(before - 1);
       });
     },
-    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -185,7 +183,6 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
           expect([target, await shown(target)]).toEqual([target, { status: expect.any(Number), hasMetrics: false }]);
       });
     },
-    180_000,
   );
 
   test.skipIf(Bun.which(program) === null)(
@@ -207,6 +204,5 @@ describe.each([nginx, caddy])("$name", ({ program, command }) => {
           expect([target, await shown(url, target)]).toEqual([target, { status: expect.any(Number), hasKeys: false }]);
       });
     },
-    180_000,
   );
 });

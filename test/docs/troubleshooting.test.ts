@@ -129,15 +129,11 @@ test("every text of the log on the page is tried, and no other", () => {
 });
 
 for (const [text, start] of Object.entries(starts)) {
-  test.skipIf(text.includes("permission") && lowestPort <= 80)(
-    `the log says ${text}`,
-    async () => {
-      using folder = new TempFolder();
-      const data = folder.file("data");
-      expect(await start({ folder, data, database: join(data, "troupe.db") })).toMatch(patternOf(text));
-    },
-    180_000,
-  );
+  test.skipIf(text.includes("permission") && lowestPort <= 80)(`the log says ${text}`, async () => {
+    using folder = new TempFolder();
+    const data = folder.file("data");
+    expect(await start({ folder, data, database: join(data, "troupe.db") })).toMatch(patternOf(text));
+  });
 }
 
 test("every code that callers see stands on the page of errors, with its status", () => {

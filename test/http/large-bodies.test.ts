@@ -68,18 +68,14 @@ async function watchHealth(until: Promise<unknown>): Promise<{ answers: number; 
 }
 
 describe("a body that would keep a parser busy", () => {
-  test.each(hostile)(
-    "of %s is refused, and the limit is named",
-    async (_, body, message) => {
-      const answer = await troupe.post(path, body());
-      expect(answer.status).toBe(400);
-      const { error } = (await answer.json()) as Failure;
-      expect(error.code).toBe("invalid_json");
-      expect(error.message).toContain(message);
-      expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
-    },
-    180_000,
-  );
+  test.each(hostile)("of %s is refused, and the limit is named", async (_, body, message) => {
+    const answer = await troupe.post(path, body());
+    expect(answer.status).toBe(400);
+    const { error } = (await answer.json()) as Failure;
+    expect(error.code).toBe("invalid_json");
+    expect(error.message).toContain(message);
+    expect(troupe.server.services.bodyMemory.heldBytes).toBe(0);
+  });
 
   test("is never parsed where a limit refuses it: nothing but looks at its bytes is done", async () => {
     const before = slicesBegun();
@@ -214,40 +210,36 @@ describe("a large string", () => {
   afterAll(() => own[Symbol.asyncDispose]());
 
   describe.each(conversations)("such as %s", (_, isPassed, messages) => {
-    test.each(models)(
-      "reaches %s as it does where all of it is read",
-      async (model) => {
-        const options = model.startsWith("xai") ? { use_responses_api: true } : {};
-        const body = JSON.stringify({ model, messages, max_tokens: 50, seed: 1, ...options });
-        expect(body.length).toBeGreaterThan(64 * 1024);
-        const fill = spyOn(LargeStrings.prototype, "fill");
-        const restore = spyOn(LargeStrings.prototype, "restore");
-        try {
-          const passed = await own.post(path, body);
-          const filled = fill.mock.results.map(({ value }) => value !== undefined);
-          const restored = (restore.mock.contexts as LargeStrings[]).map(({ restoredBytes }) => restoredBytes);
-          const { json, text: sent } = upstream.last;
-          const headers = { "service-request-id": `${crypto.randomUUID()}` };
-          const read = await own.post(path, body, { headers });
-          expect(passed.status).toBe(read.status);
-          const said = async (answer: Response) => {
-            const { choices, error } = (await answer.json()) as { choices?: unknown; error?: unknown };
-            return choices ?? error;
-          };
-          expect(await said(passed)).toEqual(await said(read));
-          if (model === "builtin/echo" || read.status !== 200) return;
-          expect(json).toEqual(upstream.last.json);
-          expect(json).toBeObject();
-          expect(filled.at(-1)).toBe(true);
-          if (isPassed) expect(Math.max(...restored)).toBe(0);
-          if (model === "openai/x") expect(sent).toBe(body.replace("openai/x", "x"));
-        } finally {
-          fill.mockRestore();
-          restore.mockRestore();
-        }
-      },
-      180_000,
-    );
+    test.each(models)("reaches %s as it does where all of it is read", async (model) => {
+      const options = model.startsWith("xai") ? { use_responses_api: true } : {};
+      const body = JSON.stringify({ model, messages, max_tokens: 50, seed: 1, ...options });
+      expect(body.length).toBeGreaterThan(64 * 1024);
+      const fill = spyOn(LargeStrings.prototype, "fill");
+      const restore = spyOn(LargeStrings.prototype, "restore");
+      try {
+        const passed = await own.post(path, body);
+        const filled = fill.mock.results.map(({ value }) => value !== undefined);
+        const restored = (restore.mock.contexts as LargeStrings[]).map(({ restoredBytes }) => restoredBytes);
+        const { json, text: sent } = upstream.last;
+        const headers = { "service-request-id": `${crypto.randomUUID()}` };
+        const read = await own.post(path, body, { headers });
+        expect(passed.status).toBe(read.status);
+        const said = async (answer: Response) => {
+          const { choices, error } = (await answer.json()) as { choices?: unknown; error?: unknown };
+          return choices ?? error;
+        };
+        expect(await said(passed)).toEqual(await said(read));
+        if (model === "builtin/echo" || read.status !== 200) return;
+        expect(json).toEqual(upstream.last.json);
+        expect(json).toBeObject();
+        expect(filled.at(-1)).toBe(true);
+        if (isPassed) expect(Math.max(...restored)).toBe(0);
+        if (model === "openai/x") expect(sent).toBe(body.replace("openai/x", "x"));
+      } finally {
+        fill.mockRestore();
+        restore.mockRestore();
+      }
+    });
   });
 
   test.each([
@@ -285,61 +277,57 @@ describe("once a body is sent, while its answer is waited for", () => {
     ["the gateway, streamed", path, "openai/x", true],
     ["a translated call", path, "anthropic/claude-sonnet-4-5", false],
     ["a persona", "/v1/chat/completions", "house/large", true],
-  ])(
-    "nothing of it is held: %s",
-    async (_, at, model, stream) => {
-      let arrived = 0;
-      let wake = () => {};
-      const { promise: leave, resolve: letGo } = Promise.withResolvers<void>();
-      using thinking = Bun.serve({
-        port: 0,
-        hostname: "127.0.0.1",
-        idleTimeout: 0,
-        async fetch({ body }) {
-          for await (const _part of body!);
-          arrived += 1;
-          wake();
-          await leave;
-          return Response.json({ error: { message: "enough" } }, { status: 400 });
-        },
-      });
-      const personas = mkdtempSync(join(tmpdir(), "troupe-large-"));
-      mkdirSync(join(personas, "house"));
-      writeFileSync(join(personas, "house/large.yaml"), "description: Large.\nmodel: openai/x\nsystem: Be brief.\n");
-      const baseUrl = `http://127.0.0.1:${thinking.port}`;
-      await using own = await Troupe.start({ personas, providers: { openai: { baseUrl }, anthropic: { baseUrl } } });
-      // One for all of them: those who ask are in this process too.
-      const body = Buffer.from(
-        JSON.stringify({ model, stream, messages: [{ role: "user", content: "x".repeat(size) }], max_tokens: 5 }),
-      );
-      const lines = [
-        `POST ${at} HTTP/1.1`,
-        "Host: localhost",
-        `Authorization: Bearer ${own.key}`,
-        "Content-Type: application/json",
-        `Content-Length: ${body.length}`,
-        "Connection: close",
-      ];
-      const ask = () => sendRaw(own.url, `${lines.join("\r\n")}\r\n\r\n`, body);
-      const reached = async (count: number) => {
-        while (arrived < count) await new Promise<void>((resolve) => (wake = resolve));
-      };
-      const answers = [ask()];
-      await reached(1);
-      const before = fullGC();
-      for (let call = 0; call < calls; call += 1) {
-        answers.push(ask());
-        await reached(2 + call);
-      }
-      expect(own.server.services.bodyMemory.heldBytes).toBe(0);
-      await new Promise((resolve) => setTimeout(resolve, 0));
-      expect((fullGC() - before) / size).toBeLessThan(calls * 0.75);
-      letGo();
-      for (const answer of answers) expect((await answer).status).toBe(400);
-      rmSync(personas, { recursive: true });
-    },
-    180_000,
-  );
+  ])("nothing of it is held: %s", async (_, at, model, stream) => {
+    let arrived = 0;
+    let wake = () => {};
+    const { promise: leave, resolve: letGo } = Promise.withResolvers<void>();
+    using thinking = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      idleTimeout: 0,
+      async fetch({ body }) {
+        for await (const _part of body!);
+        arrived += 1;
+        wake();
+        await leave;
+        return Response.json({ error: { message: "enough" } }, { status: 400 });
+      },
+    });
+    const personas = mkdtempSync(join(tmpdir(), "troupe-large-"));
+    mkdirSync(join(personas, "house"));
+    writeFileSync(join(personas, "house/large.yaml"), "description: Large.\nmodel: openai/x\nsystem: Be brief.\n");
+    const baseUrl = `http://127.0.0.1:${thinking.port}`;
+    await using own = await Troupe.start({ personas, providers: { openai: { baseUrl }, anthropic: { baseUrl } } });
+    // One for all of them: those who ask are in this process too.
+    const body = Buffer.from(
+      JSON.stringify({ model, stream, messages: [{ role: "user", content: "x".repeat(size) }], max_tokens: 5 }),
+    );
+    const lines = [
+      `POST ${at} HTTP/1.1`,
+      "Host: localhost",
+      `Authorization: Bearer ${own.key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+      "Connection: close",
+    ];
+    const ask = () => sendRaw(own.url, `${lines.join("\r\n")}\r\n\r\n`, body);
+    const reached = async (count: number) => {
+      while (arrived < count) await new Promise<void>((resolve) => (wake = resolve));
+    };
+    const answers = [ask()];
+    await reached(1);
+    const before = fullGC();
+    for (let call = 0; call < calls; call += 1) {
+      answers.push(ask());
+      await reached(2 + call);
+    }
+    expect(own.server.services.bodyMemory.heldBytes).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    expect((fullGC() - before) / size).toBeLessThan(calls * 0.75);
+    letGo();
+    for (const answer of answers) expect((await answer).status).toBe(400);
+    rmSync(personas, { recursive: true });
+  });
 });
 
 describe("the memory of all bodies", () => {
@@ -493,21 +481,17 @@ describe("a large image in another client format", () => {
     ["responses", "openai/x"],
     ["messages", "groq/x"],
     ["messages", "anthropic/claude-sonnet-4-5"],
-  ] as const)(
-    "%s to %s goes up as it came, and no text is made of it",
-    async (format, model) => {
-      const provider = { baseUrl: upstream.url };
-      await using server = await Troupe.start({ providers: { openai: provider, groq: provider, anthropic: provider } });
-      const restore = spyOn(LargeStrings.prototype, "restore");
-      const before = upstream.requests.length;
-      await (await server.post(`/gateway/v1/${format}`, { model, ...bodies[format] })).text();
-      expect(upstream.requests.length).toBe(before + 1);
-      expect(upstream.last.text.split(data).length).toBe(2);
-      expect(upstream.last.json).toBeDefined();
-      const restored = restore.mock.contexts.map((large) => (large as LargeStrings).restoredBytes);
-      restore.mockRestore();
-      expect([restored.length > 0, Math.max(...restored)]).toEqual([true, 0]);
-    },
-    180_000,
-  );
+  ] as const)("%s to %s goes up as it came, and no text is made of it", async (format, model) => {
+    const provider = { baseUrl: upstream.url };
+    await using server = await Troupe.start({ providers: { openai: provider, groq: provider, anthropic: provider } });
+    const restore = spyOn(LargeStrings.prototype, "restore");
+    const before = upstream.requests.length;
+    await (await server.post(`/gateway/v1/${format}`, { model, ...bodies[format] })).text();
+    expect(upstream.requests.length).toBe(before + 1);
+    expect(upstream.last.text.split(data).length).toBe(2);
+    expect(upstream.last.json).toBeDefined();
+    const restored = restore.mock.contexts.map((large) => (large as LargeStrings).restoredBytes);
+    restore.mockRestore();
+    expect([restored.length > 0, Math.max(...restored)]).toEqual([true, 0]);
+  });
 });

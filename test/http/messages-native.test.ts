@@ -328,5 +328,4 @@ test.each(["openai/x", `anthropic/${model}`, "builtin/echo"])(
     expect(await response.json()).toEqual({ input_tokens: 8 });
     expect(response.headers.get("x-troupe-estimated")).toBe("true");
   },
-  180_000,
 );

@@ -108,51 +108,42 @@ const targets = [
 ];
 
 describe.each(targets)("%s: %s", (surface, model) => {
-  test.each(formatNames)(
-    "asked and answered by %s",
-    async (format: FormatName) => {
-      stage.troupe.setTargets(persona, [models.google]);
-      stage.native = nativeOf[format];
-      await fc.assert(
-        fc.asyncProperty(
-          spelled,
-          spelled,
-          spelled,
-          beyond,
-          fc.boolean(),
-          fc.constantFrom(1, 1, 9_000),
-          async (sent, found, said, bound, isStream, texts) => {
-            const id = `toolu_${Bun.hash(said).toString(36)}`;
-            stage.script = () => ({
-              calls: [{ id, name: "look", args: { said: raw(said), deep: [{ said: raw(said) }] } }],
-            });
-            const asked = askedWith(
-              { sent: raw(sent), deep: { sent: raw(sent) } },
-              { found: raw(found) },
-              bound,
-              texts,
-            );
-            const path = pathOf(surface, format, model);
-            const isGemini = format === "generate-content";
-            const streamed = isGemini ? path.replace(":generateContent", ":streamGenerateContent?alt=sse") : path;
-            const body = { ...bodyFor(format, asked, model), ...(isStream && !isGemini && { stream: true }) };
-            const response = await stage.troupe.post(isStream ? streamed : path, body);
-            const text = await response.text();
-            expect([response.status, response.status === 200 ? "" : text]).toEqual([200, ""]);
-            const up = numbersIn(stage.last.text);
-            expect(["sent", "found", "maximum"].map((name) => [...(up.get(name) ?? [])])).toEqual([
-              [sent],
-              [found],
-              [bound],
-            ]);
-            expect([...(numbersIn(isStream ? joined(text) : text).get("said") ?? [])]).toEqual([said]);
-          },
-        ),
-        { numRuns: runs(12) },
-      );
-    },
-    180_000,
-  );
+  test.each(formatNames)("asked and answered by %s", async (format: FormatName) => {
+    stage.troupe.setTargets(persona, [models.google]);
+    stage.native = nativeOf[format];
+    await fc.assert(
+      fc.asyncProperty(
+        spelled,
+        spelled,
+        spelled,
+        beyond,
+        fc.boolean(),
+        fc.constantFrom(1, 1, 9_000),
+        async (sent, found, said, bound, isStream, texts) => {
+          const id = `toolu_${Bun.hash(said).toString(36)}`;
+          stage.script = () => ({
+            calls: [{ id, name: "look", args: { said: raw(said), deep: [{ said: raw(said) }] } }],
+          });
+          const asked = askedWith({ sent: raw(sent), deep: { sent: raw(sent) } }, { found: raw(found) }, bound, texts);
+          const path = pathOf(surface, format, model);
+          const isGemini = format === "generate-content";
+          const streamed = isGemini ? path.replace(":generateContent", ":streamGenerateContent?alt=sse") : path;
+          const body = { ...bodyFor(format, asked, model), ...(isStream && !isGemini && { stream: true }) };
+          const response = await stage.troupe.post(isStream ? streamed : path, body);
+          const text = await response.text();
+          expect([response.status, response.status === 200 ? "" : text]).toEqual([200, ""]);
+          const up = numbersIn(stage.last.text);
+          expect(["sent", "found", "maximum"].map((name) => [...(up.get(name) ?? [])])).toEqual([
+            [sent],
+            [found],
+            [bound],
+          ]);
+          expect([...(numbersIn(isStream ? joined(text) : text).get("said") ?? [])]).toEqual([said]);
+        },
+      ),
+      { numRuns: runs(12) },
+    );
+  });
 });
 
 describe("integers in members that nobody here knows", () => {

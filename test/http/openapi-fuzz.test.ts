@@ -145,7 +145,6 @@ const admin = untilEnd(await Troupe.start({ config: { listen } }));
 describe("the API's description, against a running server", () => {
   test.each(operations.map((one) => [one.operation.operationId, one] as const))(
     "%s answers what it declares",
-    { timeout: 60_000 },
     async (_id, { path, method, operation }) => {
       const send = (sent: Sent, key = troupe.key, scheme = "apiKey") =>
         troupe.fetch(sent.path, {
@@ -249,7 +248,6 @@ describe("the admin API's description, against a running server", () => {
 
   test.each(ended.map((one) => [one.operation.operationId, one] as const))(
     "%s answers what it declares",
-    { timeout: 60_000 },
     async (_id, { path, method, operation }) => {
       const key = await admin.createKey({ name: "admin", tier: "pro", perMinute: 1_000_000, surfaces: ["admin"] });
       const send = (sent: Sent, given: string) =>

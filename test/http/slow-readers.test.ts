@@ -135,39 +135,31 @@ describe.each([
   test.each([
     ["", undefined],
     [", of a call that others may read too", `${surface}-slow`],
-  ])(
-    "holds the upstream back, and then gets all of it%s",
-    async (_, id) => {
-      torrent = new Torrent(large, "finish");
-      const reader = new Reader(path, model, id);
-      await reader.stops();
-      await torrent.stands();
-      expect(torrent.sent * pieceSize).toBeLessThan(30 * MiB);
-      expect((await reader.readsOn()) === said(large)).toBe(true);
-      expect(reader.others).toEqual(["stop", "[DONE]"]);
-    },
-    180_000,
-  );
+  ])("holds the upstream back, and then gets all of it%s", async (_, id) => {
+    torrent = new Torrent(large, "finish");
+    const reader = new Reader(path, model, id);
+    await reader.stops();
+    await torrent.stands();
+    expect(torrent.sent * pieceSize).toBeLessThan(30 * MiB);
+    expect((await reader.readsOn()) === said(large)).toBe(true);
+    expect(reader.others).toEqual(["stop", "[DONE]"]);
+  });
 
   test.each([
     ["breaks", codes[0]!],
     ["ends too early", codes[1]!],
-  ])(
-    "is told behind it all that the upstream %s",
-    async (how, code) => {
-      torrent = new Torrent(large, how === "breaks" ? "break" : "early end");
-      const reader = new Reader(path, model);
-      await reader.stops();
-      await torrent.stands();
-      const text = await reader.readsOn();
-      expect(said(large).startsWith(text)).toBe(true);
-      // What was on its way when a connection is reset may be lost; what came before a proper end is not.
-      if (how !== "breaks") expect(text.length).toBe(large * pieceSize);
-      expect(reader.others).toEqual([code, code, "[DONE]"]);
-      expect(reader.isCut).toBe(true);
-    },
-    180_000,
-  );
+  ])("is told behind it all that the upstream %s", async (how, code) => {
+    torrent = new Torrent(large, how === "breaks" ? "break" : "early end");
+    const reader = new Reader(path, model);
+    await reader.stops();
+    await torrent.stands();
+    const text = await reader.readsOn();
+    expect(said(large).startsWith(text)).toBe(true);
+    // What was on its way when a connection is reset may be lost; what came before a proper end is not.
+    if (how !== "breaks") expect(text.length).toBe(large * pieceSize);
+    expect(reader.others).toEqual([code, code, "[DONE]"]);
+    expect(reader.isCut).toBe(true);
+  });
 
   test("and leaves ends the upstream call", async () => {
     torrent = new Torrent(large, "finish");

@@ -133,36 +133,32 @@ const message = fc
     ([role, extra]) => `{${[`"role":"${role}","content":"hi"`, ...extra.map(([n, v]) => `"${n}":${v}`)].join(",")}}`,
   );
 
-test.each(surfaces)(
-  "%s: any body arrives as it was written, but for what is patched",
-  async (surface, model) => {
-    await fc.assert(
-      fc.asyncProperty(
-        // A name stands once at the top.
-        fc.uniqueArray(passed, { maxLength: 5, selector: ([name]) => name }),
-        fc.array(message, { minLength: 1, maxLength: 4 }),
-        fc.subarray(['"user":null', '"google":{"thinking_budget":1.0}', '"extra_body":{"xe":1.0}']),
-        fc.nat(10),
-        async (members, messages, odd, place) => {
-          const written = [...odd, ...members.map(([name, value]) => `"${name}" : ${value}`)];
-          const body = `{${written.toSpliced(place, 0, `"messages":[${messages.join()}]`).join(",")},"model":"${model}"}`;
-          const source = parseLossless(body) as Record<string, Lossless>;
-          const { user: _u, google: _g, extra_body: literal, messages: _m, ...rest } = source;
-          const arrived = await sent(surface, body);
-          expect(arrived).toMatchObject({ ...rest, ...(literal as object), model: "x" });
-          for (const name of ["google", "extra_body"]) expect(arrived).not.toHaveProperty(name);
-          // A persona's own words stand before, or between the instructions and the first turn.
-          const own = (arrived["messages"] as Lossless[]).filter(
-            (one) => !JSON.stringify(one).includes('"content":"hi"'),
-          );
-          expect(own.length > 0).toBe(surface === "orchestrator");
-          expect((arrived["messages"] as Lossless[]).filter((one) => !own.includes(one))).toEqual(
-            source["messages"] as Lossless[],
-          );
-        },
-      ),
-      { numRuns: runs(300), includeErrorInReport: true },
-    );
-  },
-  180_000,
-);
+test.each(surfaces)("%s: any body arrives as it was written, but for what is patched", async (surface, model) => {
+  await fc.assert(
+    fc.asyncProperty(
+      // A name stands once at the top.
+      fc.uniqueArray(passed, { maxLength: 5, selector: ([name]) => name }),
+      fc.array(message, { minLength: 1, maxLength: 4 }),
+      fc.subarray(['"user":null', '"google":{"thinking_budget":1.0}', '"extra_body":{"xe":1.0}']),
+      fc.nat(10),
+      async (members, messages, odd, place) => {
+        const written = [...odd, ...members.map(([name, value]) => `"${name}" : ${value}`)];
+        const body = `{${written.toSpliced(place, 0, `"messages":[${messages.join()}]`).join(",")},"model":"${model}"}`;
+        const source = parseLossless(body) as Record<string, Lossless>;
+        const { user: _u, google: _g, extra_body: literal, messages: _m, ...rest } = source;
+        const arrived = await sent(surface, body);
+        expect(arrived).toMatchObject({ ...rest, ...(literal as object), model: "x" });
+        for (const name of ["google", "extra_body"]) expect(arrived).not.toHaveProperty(name);
+        // A persona's own words stand before, or between the instructions and the first turn.
+        const own = (arrived["messages"] as Lossless[]).filter(
+          (one) => !JSON.stringify(one).includes('"content":"hi"'),
+        );
+        expect(own.length > 0).toBe(surface === "orchestrator");
+        expect((arrived["messages"] as Lossless[]).filter((one) => !own.includes(one))).toEqual(
+          source["messages"] as Lossless[],
+        );
+      },
+    ),
+    { numRuns: runs(300), includeErrorInReport: true },
+  );
+});

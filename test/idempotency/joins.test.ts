@@ -136,7 +136,6 @@ describe.skipIf(!hasPostgres)("joins of calls on other nodes", () => {
         expect(reader.events).toEqual(first.events);
       }
     },
-    180_000,
   );
 
   test("a reader whose database stays away for longer than the lease gets an error", async () => {

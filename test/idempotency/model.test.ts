@@ -537,4 +537,4 @@ test("the world does what the model says", async () => {
   ]) {
     expect([name, world.counts[name] ?? 0]).not.toEqual([name, 0]);
   }
-}, 600_000);
+});

@@ -207,6 +207,5 @@ describe.skipIf(!hasPostgres)("two nodes on PostgreSQL", () => {
       }
       expect(calls.upstream.requests).toHaveLength(2);
     },
-    180_000,
   );
 });

@@ -80,6 +80,5 @@ describe.skipIf(!hasPostgres).each(windowsIn)("two nodes with their windows in %
       await redis!.ask("REPLICAOF", "NO", "ONE");
       while ((await health()).status !== "ok") await Bun.sleep(20);
     },
-    180_000,
   );
 });

@@ -338,23 +338,19 @@ describe.skipIf(!hasRedis)("limits over nodes on a Redis server", () => {
     await windows.close();
   });
 
-  test.each(["nothing", "an old copy"])(
-    "of one that comes back with %s shares apply as well",
-    async (kept) => {
-      await using own = await RedisServer.start();
-      const node = await startNode(own.url());
-      expect(await hits(node, 1, 10)).toBe(1);
-      if (kept === "an old copy") await own.ask("SAVE");
-      expect(await hits(node, 8, 10)).toBe(8);
-      await own.stop();
-      await own.run();
-      await hits(node, 1, 10);
-      await until(() => node.status.state === "lost");
-      expect(await hits(node, 12, 10)).toBe(0);
-      await node.close();
-    },
-    180_000,
-  );
+  test.each(["nothing", "an old copy"])("of one that comes back with %s shares apply as well", async (kept) => {
+    await using own = await RedisServer.start();
+    const node = await startNode(own.url());
+    expect(await hits(node, 1, 10)).toBe(1);
+    if (kept === "an old copy") await own.ask("SAVE");
+    expect(await hits(node, 8, 10)).toBe(8);
+    await own.stop();
+    await own.run();
+    await hits(node, 1, 10);
+    await until(() => node.status.state === "lost");
+    expect(await hits(node, 12, 10)).toBe(0);
+    await node.close();
+  });
 
   test("a user who may not ask which server it is counts there all the same", async () => {
     await using own = await RedisServer.start();

@@ -70,29 +70,25 @@ describe("every call has an id of its own, and its result the same", () => {
   test.each([
     { name: "openai", hasCustomTools: true, maxLength: 64 },
     { name: "xai", hasCustomTools: false, maxLength: Number.POSITIVE_INFINITY },
-  ])(
-    "$name by responses",
-    ({ name, hasCustomTools, maxLength }) => {
-      fc.assert(
-        fc.property(rounds, (made) => {
-          const messages = conversationOf(made, hasCustomTools);
-          const { input } = bodyOf(name, [{ role: "user", content: "Hi" }, ...messages], "m", {
-            use_responses_api: true,
-          });
-          const items = input as { type?: string; call_id: string; name: string; output: string }[];
-          const calls = items.flatMap(({ type = "", call_id, name }) =>
-            type.endsWith("_call") ? [{ id: call_id, name, kind: type }] : [],
-          );
-          const results = items.flatMap(({ type = "", call_id, output }) =>
-            type.endsWith("_output") ? [{ id: call_id, name: output, kind: type.replace("_output", "") }] : [],
-          );
-          const said = made.flatMap(({ ids }) => ids);
-          expectPairs(calls, results, said, (one) => one.length <= maxLength);
-        }),
-      );
-    },
-    180_000,
-  );
+  ])("$name by responses", ({ name, hasCustomTools, maxLength }) => {
+    fc.assert(
+      fc.property(rounds, (made) => {
+        const messages = conversationOf(made, hasCustomTools);
+        const { input } = bodyOf(name, [{ role: "user", content: "Hi" }, ...messages], "m", {
+          use_responses_api: true,
+        });
+        const items = input as { type?: string; call_id: string; name: string; output: string }[];
+        const calls = items.flatMap(({ type = "", call_id, name }) =>
+          type.endsWith("_call") ? [{ id: call_id, name, kind: type }] : [],
+        );
+        const results = items.flatMap(({ type = "", call_id, output }) =>
+          type.endsWith("_output") ? [{ id: call_id, name: output, kind: type.replace("_output", "") }] : [],
+        );
+        const said = made.flatMap(({ ids }) => ids);
+        expectPairs(calls, results, said, (one) => one.length <= maxLength);
+      }),
+    );
+  });
 
   test("anthropic", () => {
     fc.assert(
@@ -113,33 +109,25 @@ describe("every call has an id of its own, and its result the same", () => {
   test.each([
     ["gemini-3.5-flash", true],
     ["gemini-2.5-flash", false],
-  ])(
-    "%s",
-    (model, hasIds) => {
-      fc.assert(
-        fc.property(rounds, (made) => {
-          const { contents } = bodyOf(
-            "google",
-            [{ role: "user", content: "Hi" }, ...conversationOf(made, false)],
-            model,
-          );
-          type Part = { functionCall?: Named; functionResponse?: Named & { response: { output: string } } };
-          type Named = { id?: string; name: string };
-          const parts = (contents as { parts: Part[] }[]).flatMap(({ parts }) => parts);
-          const calls = parts.flatMap(({ functionCall }) => functionCall ?? []);
-          const results = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
-          // Results follow in the order of the calls, which is what matches them where there are no ids.
-          expect(results.map(({ name, id, response }) => ({ name, id, output: response.output }))).toEqual(
-            calls.map(({ name, id }) => ({ name, id, output: name })),
-          );
-          const ids = calls.map(({ id }) => id);
-          if (hasIds) expect(new Set(ids).size).toBe(ids.length);
-          else expect(new Set(ids).size).toBeLessThanOrEqual(1);
-        }),
-      );
-    },
-    180_000,
-  );
+  ])("%s", (model, hasIds) => {
+    fc.assert(
+      fc.property(rounds, (made) => {
+        const { contents } = bodyOf("google", [{ role: "user", content: "Hi" }, ...conversationOf(made, false)], model);
+        type Part = { functionCall?: Named; functionResponse?: Named & { response: { output: string } } };
+        type Named = { id?: string; name: string };
+        const parts = (contents as { parts: Part[] }[]).flatMap(({ parts }) => parts);
+        const calls = parts.flatMap(({ functionCall }) => functionCall ?? []);
+        const results = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
+        // Results follow in the order of the calls, which is what matches them where there are no ids.
+        expect(results.map(({ name, id, response }) => ({ name, id, output: response.output }))).toEqual(
+          calls.map(({ name, id }) => ({ name, id, output: name })),
+        );
+        const ids = calls.map(({ id }) => id);
+        if (hasIds) expect(new Set(ids).size).toBe(ids.length);
+        else expect(new Set(ids).size).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
 });
 
 test("results that come late, out of order, or without a call keep their ids or find the last turn's call", () => {

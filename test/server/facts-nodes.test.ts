@@ -138,10 +138,8 @@ async function takenOn(env: Readonly<Record<string, string>>, isShared: boolean)
   for (const node of [nodes[0]!, nodes[1]!, again]) await until(node, 1, before.field);
 }
 
-test("by three processes on one data folder", () => takenOn({}, true), 180_000);
+test("by three processes on one data folder", () => takenOn({}, true));
 
-test.skipIf(!hasPostgres)(
-  "by three nodes on one PostgreSQL database",
-  async () => takenOn({ TROUPE_STORE: await server!.createDatabase() }, false),
-  180_000,
+test.skipIf(!hasPostgres)("by three nodes on one PostgreSQL database", async () =>
+  takenOn({ TROUPE_STORE: await server!.createDatabase() }, false),
 );

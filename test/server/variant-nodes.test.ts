@@ -84,18 +84,14 @@ async function stopsOn(env: Readonly<Record<string, string>>, isShared: boolean)
   expect(news).toBe(before);
 }
 
-test("of three processes on one data folder", () => stopsOn({}, true), 120_000);
+test("of three processes on one data folder", () => stopsOn({}, true));
 
-test.skipIf(!hasPostgres)(
-  "of three nodes on one PostgreSQL database",
-  async () => {
-    const url = await server!.createDatabase();
-    await stopsOn({ TROUPE_STORE: url }, false);
-    const rows = await server!.ask(
-      url,
-      "select errors::int as errors, reason, stopped_at is not null as stopped from troupe.variants",
-    );
-    expect(rows).toEqual([{ errors: 14, reason: "error_rate", stopped: true }]);
-  },
-  180_000,
-);
+test.skipIf(!hasPostgres)("of three nodes on one PostgreSQL database", async () => {
+  const url = await server!.createDatabase();
+  await stopsOn({ TROUPE_STORE: url }, false);
+  const rows = await server!.ask(
+    url,
+    "select errors::int as errors, reason, stopped_at is not null as stopped from troupe.variants",
+  );
+  expect(rows).toEqual([{ errors: 14, reason: "error_rate", stopped: true }]);
+});

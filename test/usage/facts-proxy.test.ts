@@ -71,13 +71,13 @@ test("both files come through HTTPS_PROXY", async () => {
   // A name that only the proxy finds would do as well; the certificate is for this one.
   expect(await reading(`https://localhost:${place.port}/facts.json`, viaProxy())).toBe("2027-03-01");
   expect(new Set(asked)).toEqual(new Set([`localhost:${place.port}`]));
-}, 30_000);
+});
 
 test("NO_PROXY goes past it", async () => {
   const env = { ...viaProxy(), NO_PROXY: "example.org,localhost,127.0.0.1" };
   expect(await reading(`https://localhost:${place.port}`, env)).toBe("2027-03-01");
   expect(asked).toEqual([]);
-}, 30_000);
+});
 
 test("a proxy that refuses, and an authority that nobody trusts, are errors that name the place", async () => {
   isOpen = false;
@@ -89,4 +89,4 @@ test("a proxy that refuses, and an authority that nobody trusts, are errors that
   expect(await reading(from, { HTTPS_PROXY })).toMatch(
     /^FactsError: https:\/\/localhost:\d+\/facts\.json can't be read/,
   );
-}, 30_000);
+});

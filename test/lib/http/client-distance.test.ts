@@ -79,5 +79,4 @@ test.skipIf(!canBeDistant)(
     expect(rounds).toBeGreaterThanOrEqual(20);
     expect(Object.values(once)).toEqual(new Array(rounds).fill(1));
   },
-  180_000,
 );

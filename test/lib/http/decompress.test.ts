@@ -51,7 +51,6 @@ test.each(Object.entries(packers))(
     await over;
     expect(told).toEqual({ size: 24 * MiB, wishes: ["pause", "resume"] });
   },
-  180_000,
 );
 
 test("whoever cancels gets nothing more", async () => {

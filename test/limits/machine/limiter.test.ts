@@ -200,7 +200,6 @@ describe("the shared windows of keys", () => {
         { numRuns: runs(20) },
       );
     },
-    180_000,
   );
 });
 

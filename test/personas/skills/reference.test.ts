@@ -44,10 +44,8 @@ const cases: readonly (readonly [folder: string, text: string])[] = [
   ["a", named("a").replaceAll("\n", "\r\n")],
 ];
 
-test.skipIf(!isLongForm || !hasPython)(
-  "the reference's validator takes and refuses the same",
-  () => {
-    const script = `
+test.skipIf(!isLongForm || !hasPython)("the reference's validator takes and refuses the same", () => {
+  const script = `
 import json, sys, tempfile
 from pathlib import Path
 from skills_ref.validator import validate
@@ -59,10 +57,8 @@ for folder, text in json.load(sys.stdin):
         (path / "SKILL.md").write_bytes(text.encode())
         verdicts.append(validate(path) == [])
 print(json.dumps(verdicts))`;
-    const theirs = askPython(script, cases) as boolean[];
-    const ours = cases.map(([folder, text]) => "skill" in parseSkill(text, "SKILL.md", folder));
-    expect(cases.map((one, at) => [...one, ours[at]])).toEqual(cases.map((one, at) => [...one, theirs[at]]));
-    expect(ours.filter((verdict) => verdict)).toHaveLength(13);
-  },
-  300_000,
-);
+  const theirs = askPython(script, cases) as boolean[];
+  const ours = cases.map(([folder, text]) => "skill" in parseSkill(text, "SKILL.md", folder));
+  expect(cases.map((one, at) => [...one, ours[at]])).toEqual(cases.map((one, at) => [...one, theirs[at]]));
+  expect(ours.filter((verdict) => verdict)).toHaveLength(13);
+});

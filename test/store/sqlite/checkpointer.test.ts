@@ -14,9 +14,7 @@ afterEach(() => folder[Symbol.dispose]());
 
 const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-test("a full log is moved into the database beside the server, and no trace is left at its end", {
-  timeout: 30_000,
-}, async () => {
+test("a full log is moved into the database beside the server, and no trace is left at its end", async () => {
   const store = openStore(folder.path, { isServer: true });
   const [database, log] = [folder.file("troupe.db"), folder.file("troupe.db-wal")];
   let written = 0;

@@ -102,7 +102,7 @@ test("whole days that are over are packed where they are large, and give what ad
   expect(packsIn(folder)).toEqual({ 2: 4, 3: 4 });
   await expectRight();
   await store.close();
-}, 30_000);
+});
 
 test("the sums of a packed day are read from its pack alone, also by pages of them", async () => {
   using folder = new TempFolder();
@@ -118,7 +118,7 @@ test("the sums of a packed day are read from its pack alone, also by pages of th
   const behind = await store.ledger.sums(filter, ["user"], { limit: 7, after: all[99]!.group });
   expect(behind).toEqual(all.slice(100, 107));
   await store.close();
-}, 30_000);
+});
 
 test("the sweeper packs, a step at a time", async () => {
   using folder = new TempFolder();
@@ -132,4 +132,4 @@ test("the sweeper packs, a step at a time", async () => {
   expect(packsIn(folder)).toEqual({ 0: 4, 2: 4, 3: 4 });
   sweeper.stop();
   await store.close();
-}, 30_000);
+});

@@ -125,7 +125,6 @@ describe("a database that is damaged", () => {
       }
       expect([...results].sort()).toEqual(["corrupt", all].sort());
     },
-    180_000,
   );
 
   test("with any word of its header gone, stops the start or still has every key", async () => {
