@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { billedPlaces, type Place, tierHeaders } from "../../../src/protocols/billed/places.ts";
 import { toldIn } from "../../../src/protocols/billed/reading.ts";
 
-const docs = readFileSync(join(import.meta.dir, "../../docs/costs.md"), "utf8");
+const docs = readFileSync(join(import.meta.dir, "../../../docs/costs.md"), "utf8");
 
 /** An answer that has a value at one place alone. */
 function answerWith(at: string, value: unknown): Record<string, unknown> {
