@@ -1,7 +1,7 @@
 /**
  * Measures sums of the ledger over lines that name many users: `bun test/scaling/ledger-sums.ts <million lines> [postgres url]`. Not part of
- * the suite. Keys, models, users and clients of 30 days are mixed at random, so that nearly every line is of a kind of its own. Days that are over are packed as the sweeper does. CPU is this process';
- * a turn is the longest time for which the event loop did nothing else.
+ * the suite. Keys, models, users and clients of 30 days are mixed at random, so that nearly every line has dimensions of its own. Days that
+ * are over are packed as the sweeper does. CPU is this process'; a turn is the longest time for which the event loop did nothing else.
  */
 import { rmSync } from "node:fs";
 import { systemClock } from "../../src/lib/time/clock.ts";

@@ -1,6 +1,6 @@
 /**
  * Measures pages of the ledger over many lines: `bun test/scaling/ledger.ts <million lines> [postgres url]`. Not part of the suite.
- * Lines are of 2,000 kinds in ten days; each question is one that the admin API asks.
+ * Lines have 2,000 sets of dimensions in ten days; each question is one that the admin API asks.
  */
 import { rmSync } from "node:fs";
 import { systemClock } from "../../src/lib/time/clock.ts";
@@ -23,12 +23,12 @@ const began = performance.now();
 for (let at = 0; at < count; at += 2_000) {
   const lines = Array.from({ length: 2_000 }, (_, place) => {
     const number = at + place;
-    // Of one kind in a burst, as a batch of one node has few.
-    const kind = Math.floor(number / 100) % 2_000;
+    // Of one set in a burst, as a batch of one node has few.
+    const set = Math.floor(number / 100) % 2_000;
     return ledgerLine(`req_${number.toString(16).padStart(32, "0")}`, {
       at: start + Math.floor((number / count) * span),
-      keyId: `key_${kind % 500}`,
-      model: `m/${kind % 20}`,
+      keyId: `key_${set % 500}`,
+      model: `m/${set % 20}`,
       ended: random.below(1_000) === 0 ? "broken" : "finished",
     });
   });

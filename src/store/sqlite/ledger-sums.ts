@@ -70,9 +70,9 @@ function sumsOf(
     const own = new Map<string, Sum>();
     for (const { hour, ids, sums } of increments) {
       const [bucket, id] = [bucketOf(hour), ids[at]!];
-      const place = `${bucket} ${id}`;
-      const known = own.get(place)?.sums;
-      if (known === undefined) own.set(place, { rollup: rollup.id, bucket, id, sums: sums.slice() });
+      const name = `${bucket} ${id}`;
+      const known = own.get(name)?.sums;
+      if (known === undefined) own.set(name, { rollup: rollup.id, bucket, id, sums: sums.slice() });
       else for (let place = 0; place < sums.length; place++) known[place]! += sums[place]!;
     }
     found.push(...[...own.values()].sort((a, b) => a.bucket - b.bucket || a.id - b.id));

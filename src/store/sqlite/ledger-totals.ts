@@ -22,7 +22,7 @@ import type { PackedSums } from "./ledger-packs.ts";
 type Value = string | number | null;
 
 /** Which dimensions have sums in one of the question's times. */
-type TimeKinds = {
+type TimeSums = {
   /** For each group that is a time, its text. */
   readonly times: readonly (string | undefined)[];
   /** Places in the columns of sums, by ids. */
@@ -52,7 +52,7 @@ export class LedgerTotals {
   readonly #by: readonly LedgerGroup[];
   readonly #page: SumsPage;
   /** By their times. */
-  readonly #held = new Map<string, TimeKinds>();
+  readonly #held = new Map<string, TimeSums>();
   #heldCount = 0;
   /** What they have, for each of `columns`; as long as the largest number held so far needs. */
   #sums: Float64Array<ArrayBuffer>[];
@@ -110,11 +110,11 @@ export class LedgerTotals {
     const isTimed = this.#by.some(isTime);
     const iso = isTimed ? new Date(hour * hourMs).toISOString() : "";
     const times = this.#by.map((name) => timeText(name, iso));
-    const id = times.join(" ");
-    let held = this.#held.get(id);
+    const time = times.join(" ");
+    let held = this.#held.get(time);
     if (held === undefined) {
       held = { times, places: new Map() };
-      this.#held.set(id, held);
+      this.#held.set(time, held);
     }
     for (let at = 0; at < ids.length; at++) {
       const id = ids[at]!;
